@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -277,42 +278,95 @@ func TestTheEndDoesNotWaitForAnAnswerToATask(t *testing.T) {
 // An answer counts from its 202 on: whoever goes on with the call passes it on, if its task has not
 // acknowledged it.
 func TestAnAnswerThatATaskHasNotTakenIsKept_G6(t *testing.T) {
-	for _, taken := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			update := hang
-			if taken {
-				update = result(`{}`)
-			}
-			here, _ := withTaskServer(t, asksOnce(update, "")...)
-			s := &strongbox{client: &client{t: t, conv: here}}
-			s.begin()
-			pass(2500 * time.Millisecond)
-			s.answer(0, accepted)
-			record := s.kept[len(s.kept)-1].Record
-			if taken { // and once more, when it is kept again
-				here.Renew()
-				record = s.kept[len(s.kept)-1].Record
-			}
-			there, up := withTaskServer(t, asksOnce(result(`{}`), `{"status":"completed","result":{"content":[]}}`)[1:]...)
-			next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
-			if err := there.Resume(downstream.Caller{}, record, next); err != nil {
-				t.Fatal(err)
-			}
-			pass(2500 * time.Millisecond)
-			var updates []string
-			for _, call := range up.calls() {
-				if call.Method == mcp.MethodTasksUpdate {
-					updates = append(updates, member(call, "inputResponses"))
+	for name, tc := range map[string]struct {
+		update step
+		sent   []string // by whoever goes on
+	}{
+		"it says nothing": {hang, []string{`{"q":` + accepted + `}`}},
+		"it refuses":      {rpcError(&jsonrpc.Error{Code: -32000, Message: "temporarily"}), []string{`{"q":` + accepted + `}`}},
+		"it was taken":    {result(`{}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, _ := withTaskServer(t, asksOnce(tc.update, "")...)
+				s := &strongbox{client: &client{t: t, conv: here}}
+				s.begin()
+				pass(2500 * time.Millisecond)
+				s.answer(0, accepted)
+				here.Renew() // it is kept again, whatever became of the answer
+				there, next, up := goesOn(t, s)
+				if got := updatesOf(up); !slices.Equal(got, tc.sent) {
+					t.Errorf("sent %q", got)
 				}
-			}
-			if want := `{"q":` + accepted + `}`; taken && len(updates) > 0 || !taken && (len(updates) != 1 || updates[0] != want) {
-				t.Errorf("taken before: %v; sent %q", taken, updates)
-			}
-			if len(next.client.asked()) > 0 || next.client.over() == taken {
-				t.Errorf("taken before: %v; asked %d times, over %v", taken, len(next.client.asked()), next.client.over())
-			}
-			here.Close(sessions.Removed)
-			there.Close(sessions.Removed)
+				if len(next.client.asked()) > 0 || next.over() == (tc.sent == nil) {
+					t.Errorf("asked %d times, over %v", len(next.client.asked()), next.over())
+				}
+				here.Close(sessions.Removed)
+				there.Close(sessions.Removed)
+			})
+		})
+	}
+}
+
+// goesOn has another process go on with the newest record of a call. Its server's task asks until it gets an answer.
+func goesOn(t *testing.T, s *strongbox) (*conversation, *strongbox, *script) {
+	t.Helper()
+	there, up := withTaskServer(t, asksOnce(result(`{}`), `{"status":"completed","result":{"content":[]}}`)[1:]...)
+	next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
+	if err := there.Resume(downstream.Caller{}, s.record(), next); err != nil {
+		t.Fatal(err)
+	}
+	pass(2500 * time.Millisecond)
+	return there, next, up
+}
+
+// updatesOf returns the answers that the server was sent.
+func updatesOf(up *script) (updates []string) {
+	for _, call := range up.calls() {
+		if call.Method == mcp.MethodTasksUpdate {
+			updates = append(updates, member(call, "inputResponses"))
+		}
+	}
+	return updates
+}
+
+// The acknowledgment of an answer is kept as soon as it is there, for a process that is killed keeps nothing more. It is
+// nothing new to the client, whose call goes on where it cannot be kept.
+func TestAnAnswerThatATaskHasTakenIsNotSentByAnotherProcess_G7(t *testing.T) {
+	for name, away := range map[string]error{"it is kept": nil, "the store is away": errors.New("the store is away")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				taken, done := make(chan struct{}), false
+				steps := asksOnce(func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+					<-taken
+					done = true
+					return result(`{}`)(ctx, call, notify)
+				}, "")
+				here, _ := withTaskServer(t, steps...)
+				s := &strongbox{client: &client{t: t, conv: here}}
+				s.begin()
+				pass(2500 * time.Millisecond)
+				s.answer(0, accepted)
+				before := len(s.kept)
+				s.breaks(away)
+				close(taken)
+				synctest.Wait()
+				if !done || s.over() {
+					t.Fatalf("taken %v, over %v", done, s.over())
+				}
+				if away == nil {
+					if len(s.kept) != before+1 || !s.kept[before].Again || s.kept[before].Message != nil {
+						t.Errorf("%d records were kept more", len(s.kept)-before)
+					}
+					there, next, up := goesOn(t, s)
+					if got := updatesOf(up); len(got) > 0 || len(next.client.asked()) > 0 {
+						t.Errorf("it is sent again: %q; asked %d times", got, len(next.client.asked()))
+					}
+					there.Close(sessions.Removed)
+				}
+				s.breaks(nil)
+				here.Close(sessions.Removed)
+			})
 		})
 	}
 }

@@ -51,8 +51,8 @@ type Config struct {
 	Admin Admin `key:"admin"`
 	// What is counted on that listener.
 	Metrics Metrics `key:"metrics"`
-	// A directory in which both hops of every session are recorded from the start on, in a file of JSON Lines that "bridge replay"
-	// reads. Values are replaced by their kinds unless admin.payloads is on; tokens and request state always are. Empty: nowhere.
+	// A directory, which must be there, in which both hops of every session are recorded from the start on, in a file of JSON Lines that
+	// "bridge replay" reads. Values are replaced by their kinds unless admin.payloads is on; tokens and request state always are. Empty: nowhere.
 	Record string `key:"record"`
 
 	Mount

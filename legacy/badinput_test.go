@@ -23,6 +23,7 @@ func TestBadInputGetsTheRightStatusAndTheIDWhenItCanBeRecovered_E3(t *testing.T)
 		{name: "empty body", body: ``, status: 400, contains: []string{"-32700"}},
 		{name: "two values", body: `{} {}`, status: 400, contains: []string{"-32700"}},
 		{name: "duplicate members", body: `{"jsonrpc":"2.0","id":5,"method":"echo","params":{"a":1,"a":2}}`, status: 400, contains: []string{`"id":5`, `"error"`}},
+		{name: "duplicate members of arguments", body: `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"t","arguments":{"x":[{"a":1,"\u0061":2}]}}}`, status: 400, contains: []string{`"id":5`, "duplicate"}},
 		{name: "invalid UTF-8", body: "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}", status: 400, contains: []string{`"id":5`, "-32700"}},
 		{name: "no version", body: `{"id":5,"method":"echo"}`, status: 400, contains: []string{"-32600", `"id":5`}},
 		{name: "null id", body: `{"jsonrpc":"2.0","id":null,"method":"echo"}`, status: 400, contains: []string{"-32600"}},

@@ -155,25 +155,26 @@ func (f *Flow) TaskResponse(key string) []byte {
 	return append(append(out, in.Response...), '}')
 }
 
-// onUpdated notes that there was an answer, and no longer which. One that was refused ends the
-// call if the task goes on to ask for it: it may be needed no more. Where it may have been taken before, the
-// task has as long as a round to show that: servers acknowledge answers before their tasks have them.
+// onUpdated notes that there was an answer, and no longer which. One that was refused is kept, for whoever goes on with
+// the call knows of no refusal, and ends it if the task goes on to ask for it: it may be needed no more. Where it may have been taken
+// before, the task has as long as a round to show that: servers acknowledge answers before their tasks have them.
 func (f *Flow) onUpdated(ev *Event, at Moment) Action {
 	in := f.Input(ev.key)
 	if in == nil || in.Response == nil || f.State != Polling {
 		return Action{}
 	}
-	in.Response = passedOn
-	if ev.err != nil {
-		if f.Task.refused == nil {
-			f.Task.refused = map[string]refusal{}
-		}
-		from := at.Now
-		if ev.flag {
-			from = from.Add(f.limits().Round)
-		}
-		f.Task.refused[ev.key] = refusal{ev.err, from}
+	if ev.err == nil {
+		in.Response = passedOn
+		return Action{}
 	}
+	if f.Task.refused == nil {
+		f.Task.refused = map[string]refusal{}
+	}
+	from := at.Now
+	if ev.flag {
+		from = from.Add(f.limits().Round)
+	}
+	f.Task.refused[ev.key] = refusal{ev.err, from}
 	return Action{}
 }
 

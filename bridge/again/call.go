@@ -269,7 +269,8 @@ func (p *Reply) like(version mcp.Version, req *downstream.Request) bool {
 }
 
 // repeats reports whether a request that is like the call, with this hash, has the same params, however
-// they are spelled, as a model may write its arguments in another order. A call that has others
+// they are spelled, as a model may write its arguments in another order: no name is twice in an object of
+// a message that was taken (rawjson.Survey), so their order means nothing. A call that has others
 // costs no more than a look at its own hash.
 func (p *Reply) repeats(req *downstream.Request, hash uint64) bool {
 	p.hashing.Do(func() { p.hash = hashOf(&p.req) })

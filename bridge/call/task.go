@@ -61,7 +61,8 @@ func (k serverTask) insist(ctx context.Context, call *upstream.Call) (answer *up
 }
 
 // updateLocked returns what sends one answer to the task, perhaps again, and tells what became of that. What
-// an acknowledgment, or a refusal, comes to is shown by the next polls.
+// an acknowledgment, or a refusal, comes to is shown by the next polls. That it was acknowledged is kept, which nothing waits
+// for: whoever goes on with the call does not send it twice (G-7).
 func (k serverTask) updateLocked(key string, again bool, tell func(mrtr.Event)) (send func()) {
 	call := k.buildLocked(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
 	return func() { k.client.Driver.Background(func() { k.update(call, key, again, tell) }) }
@@ -81,6 +82,10 @@ func (k serverTask) update(call *upstream.Call, key string, again bool, tell fun
 		k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("the server's task did not take an answer")
 	}
 	tell(mrtr.Updated(key, err, answer != nil && (again || repeated))) // without one it had a round to show it
+	if err == nil {
+		// Of a process that is killed before that, whoever goes on sends the answer again, as after a lost acknowledgment.
+		k.saving.refresh()
+	}
 }
 
 // goOn sends the answers that another process has taken and may not have passed on.

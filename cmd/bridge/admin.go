@@ -70,7 +70,10 @@ func newAdministration(ctx context.Context, cfg *config.Config, environ []string
 			return nil, err
 		}
 	}
-	a.recordFromStart(cfg)
+	if err := a.recordFromStart(cfg); err != nil { // whoever finds that out later has nothing of what it was for
+		a.stop()
+		return nil, err
+	}
 	if a.book != nil {
 		a.stopSaving, a.saved = make(chan struct{}), make(chan struct{})
 		go a.keepReport()

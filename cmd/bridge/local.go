@@ -22,10 +22,12 @@ func newLocalSight(cfg *config.Config, environ []string, log zerolog.Logger) *ad
 	a.hub.Track()
 	tracer, err := traces.FromEnviron(func(name string) string { return variable(environ, name) }, versionText())
 	if err != nil {
-		log.Error().Err(err).Msg("nothing is traced") // the client would only see that nothing works
+		log.Error().Err(err).Msg("nothing is traced") // the client would only see that nothing works, here and below
 	}
 	a.trace(tracer)
-	a.recordFromStart(cfg)
+	if err := a.recordFromStart(cfg); err != nil {
+		log.Error().Err(err).Msg("nothing is recorded")
+	}
 	return a
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/mcpbridge/bridge/config"
@@ -10,15 +11,15 @@ import (
 
 var _ view.Recording = (*administration)(nil)
 
-// recordFromStart begins the recording that the settings want. One that cannot be made
-// is no reason not to serve clients.
-func (a *administration) recordFromStart(cfg *config.Config) {
+// recordFromStart begins the recording that the settings want.
+func (a *administration) recordFromStart(cfg *config.Config) error {
 	if cfg.Record == "" {
-		return
+		return nil
 	}
 	if err := a.StartRecording(record.Filter{}); err != nil {
-		a.log.Error().Err(err).Msg("nothing is recorded")
+		return fmt.Errorf("record: %w", err)
 	}
+	return nil
 }
 
 // StartRecording implements view.Recording.

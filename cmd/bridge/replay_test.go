@@ -147,12 +147,33 @@ func TestReplaySaysWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestARecordingThatCannotBeMadeHarmsNobody: clients are served all the same.
-func TestARecordingThatCannotBeMadeHarmsNobody(t *testing.T) {
+// A setting that names a place where nothing can be written is refused at the start, like one that names a missing file: days later
+// nobody could have what was to be in there.
+func TestAPlaceToWriteToThatIsMissingIsRefusedAtTheStart(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for says, flags := range map[string][]string{
+		"record: no recording can be made: the directory " + missing + " does not exist": {"--record", missing, "--admin.listen", "127.0.0.1:0"},
+		"record: no recording can be made: open " + file:                                 {"--record", file},
+		"admin.report: stat " + missing:                                                  {"--admin.report", filepath.Join(missing, "clients.json")},
+	} {
+		err := fails(t, nil, append([]string{"serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0"}, flags...)...)
+		if !strings.HasPrefix(err.Error(), says) || exitCode(err) != exitFailure {
+			t.Errorf("%q: got %v, want %s", flags, err, says)
+		}
+	}
+}
+
+// TestARecordingThatCannotBeMadeHarmsNoClientOfStdio: it is served all the same.
+func TestARecordingThatCannotBeMadeHarmsNoClientOfStdio(t *testing.T) {
 	server := peers.NewServer(t, peers.ServerOptions{})
-	p := start(t, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0", "--record", filepath.Join(t.TempDir(), "missing"))
-	p.expect("nothing is recorded")
-	book(t, p.address)
+	answers, log := dialogue(t, []string{"--upstream", server.URL, "--record", filepath.Join(t.TempDir(), "missing")}, initialize)
+	if !strings.Contains(answers[0], `"result"`) || !strings.Contains(log, "nothing is recorded") {
+		t.Errorf("got %s\n%s", answers[0], log)
+	}
 }
 
 // told runs the program and returns what it wrote, and what it ended with.

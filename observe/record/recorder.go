@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -120,6 +121,9 @@ func (r *Recorder) create(began time.Time) (output, string, error) {
 	r.limit = MaxFile
 	name := filepath.Join(r.opt.Dir, fmt.Sprintf("bridge-%s-%d.jsonl", began.UTC().Format("20060102T150405.000"), os.Getpid()))
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("the directory %s does not exist", r.opt.Dir)
+	}
 	if err != nil {
 		return nil, "", err
 	}

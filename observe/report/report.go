@@ -73,7 +73,10 @@ type key struct{ name, version, revision string }
 func Open(file string) (*Book, error) {
 	b := &Book{file: file, now: time.Now, clients: map[key]*Client{}}
 	was, err := Read(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // which is as well, as long as it can be written
+		_, err = os.Stat(filepath.Dir(file))
+	}
+	if err != nil {
 		return nil, err
 	}
 	for i := range was.Clients {
