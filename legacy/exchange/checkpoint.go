@@ -31,6 +31,7 @@ type storedCall struct {
 	until   time.Time // how long it may be in the store alone; zero: it is not to be there
 	hold    budget.Hold
 	kept    budget.Kept // what the record in the store takes
+	room    int         // how large the record may become by answers that were let in while other questions are open
 }
 
 // How often the text of a record is in memory while it is written, besides the one that
@@ -111,7 +112,7 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	}
 	r := &sc.record
 	settled, before := func() {}, callRecord{}
-	answers := text == nil && !k.Again && ex.session.Shared()
+	answers := text == nil && !k.Again
 	if answers {
 		settled, before = ex.session.Doubt(), r.asWas()
 	}
@@ -130,10 +131,13 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	if text == nil {
 		w.most = answerPatience
 	}
-	// Where there is no room for a question it is not asked; answers make some.
-	if owner := sc.hold.Account().Owner(); text == nil {
-		sc.kept.Charge(owner, r.size(), k.TTL)
-	} else if err := sc.kept.Set(owner, r.size(), k.TTL); err != nil {
+	// Where there is no room for a question it is not asked; the last answer makes some, and others were let in (Grow).
+	if len(k.Open) == 0 {
+		sc.room = 0
+	}
+	if owner, size := sc.hold.Account().Owner(), max(r.size(), sc.room); text == nil {
+		sc.kept.Charge(owner, size, k.TTL)
+	} else if err := sc.kept.Set(owner, size, k.TTL); err != nil {
 		return err
 	}
 	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil && !k.Owed {
@@ -152,11 +156,33 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 		settled()
 		return err
 	}
-	// Another replica may have taken this one for dead: an answer that is not kept
-	// must not be used here.
+	// Used all the same, it would be asked for again by whoever goes on with the call, another replica that takes this one
+	// for dead or the next process, and the server would do everything twice.
 	ex.session.Report("keeping an answer", err)
 	sc.takeBack(ex, before, settled)
 	return downstream.ErrGone
+}
+
+// Grow implements downstream.Checkpointer. Several answers may be on their way at once, so what each needs adds up until no
+// question is open.
+func (ex *Exchange) Grow(bytes int) error {
+	ex.mu.Lock()
+	sc := ex.stored
+	ex.mu.Unlock()
+	if sc == nil {
+		return nil // nothing is kept
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.over || sc.taken != nil {
+		return nil // which Save says
+	}
+	room := max(sc.room, sc.record.size()) + bytes
+	err := sc.kept.Set(sc.hold.Account().Owner(), room, time.Until(sc.expires))
+	if err == nil {
+		sc.room = room
+	}
+	return err
 }
 
 // Holds implements downstream.Checkpointer.
