@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/upstream"
@@ -62,18 +63,15 @@ func repeatable(t *testing.T) (*conversation, *strongbox) {
 	return conv, s
 }
 
-// What the store has waits for an answer that is given: nobody would ask for it again.
-func TestACallWhoseAnswerIsNotKeptIsLeftToNobody_D15(t *testing.T) {
+// An answer that is not kept is none: the call goes on waiting for it, in the store alone.
+func TestACallWhoseAnswerIsNotKeptGoesOnWaiting_D15(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, s := repeatable(t)
 		s.err = errors.New("the disk is full")
-		s.answer(0, accepted)
+		err := here.Answer(downstream.Caller{}, jsonrpc.Message{ID: s.client.asked()[0].ID, Result: []byte(accepted)})
 		synctest.Wait()
-		s.err = nil
-		here.Close(downstream.ErrStopping)
-		synctest.Wait()
-		if s.left || !s.over() {
-			t.Errorf("left %v, over %v", s.left, s.over())
+		if !errors.Is(err, downstream.ErrNotHere) || !s.left || s.over() {
+			t.Errorf("%v, left %v, over %v", err, s.left, s.over())
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -27,6 +28,8 @@ type strongbox struct {
 	err     error
 	kept    []downstream.Checkpoint
 	held    []jsonrpc.ID // of the questions in there
+	grown   []int        // by which room was asked for
+	noRoom  error        // what is said then
 	left    bool
 	dropped bool
 	asked   bool // when the latest record was kept, the question was out already
@@ -68,6 +71,11 @@ func (s *strongbox) Save(k downstream.Checkpoint) error {
 		}
 	}
 	return nil
+}
+
+func (s *strongbox) Grow(bytes int) error {
+	s.grown = append(s.grown, bytes)
+	return s.noRoom
 }
 
 func (s *strongbox) Holds(question jsonrpc.ID) bool {
@@ -117,6 +125,34 @@ func TestQuestionsAndAnswersAreKeptBeforeTheyCount(t *testing.T) {
 			t.Error("the call did not go on")
 		}
 		s.result()
+	})
+}
+
+// TestAnAnswerBesideOpenQuestionsTakesRoomInTheStore: it makes what is kept larger, for as long as the others wait. The last one
+// does not: the call goes on.
+func TestAnAnswerBesideOpenQuestionsTakesRoomInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _, s := keeping(t, inputRequired(`"s"`, question1("a")+","+question1("b")), result(booked))
+		answer := func(n int) error {
+			defer synctest.Wait()
+			return conv.Answer(downstream.Caller{}, jsonrpc.Message{ID: s.client.asked()[n].ID, Result: long})
+		}
+		s.noRoom = budget.ErrNoRoom
+		if err := answer(0); !errors.Is(err, budget.ErrNoRoom) || len(s.client.asked()) != 1 || s.client.over() {
+			t.Fatalf("without room: %v, %d questions", err, len(s.client.asked()))
+		}
+		s.noRoom = nil
+		if err := answer(0); err != nil || len(s.client.asked()) != 2 {
+			t.Fatalf("the same again: %v, %d questions", err, len(s.client.asked()))
+		}
+		s.noRoom = budget.ErrNoRoom
+		if err := answer(1); err != nil {
+			t.Errorf("the last one: %v", err)
+		}
+		s.result()
+		if want := []int{len(long), len(long)}; !slices.Equal(s.grown, want) {
+			t.Errorf("room was asked for by %v, want %v", s.grown, want)
+		}
 	})
 }
 

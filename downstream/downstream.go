@@ -273,8 +273,12 @@ type Reply interface {
 // fetched, and Abandon removes what was kept.
 type Checkpointer interface {
 	// Save returns when k is kept; then its message has been sent. ErrGone says that
-	// another process goes on with the call.
+	// another process goes on with the call, or that the answer which led to k counts for nothing, since
+	// it is not kept.
 	Save(k Checkpoint) error
+	// Grow makes room for so many bytes more in what is kept, before an answer is taken that stays there while
+	// other questions are open. The error is budget.ErrNoRoom: the answer is not to be taken.
+	Grow(bytes int) error
 	// Holds reports whether a question was kept, here or by whoever had the call before: else it
 	// never left.
 	Holds(question jsonrpc.ID) bool

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
@@ -157,14 +158,20 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 	return unreachable
 }
 
-// refused answers a request whose answer cannot be kept, or whose call cannot be brought back, for want of memory, and was
-// not taken: the question stays open.
+// refused answers a request whose answer cannot be kept, or whose call cannot be brought back, for want of memory or of
+// room in the store, and was not taken: the question stays open.
 func (rs *replicas) refused(w http.ResponseWriter, r *http.Request, s *session.Session, err error) bool {
-	if !budget.Short(err) {
+	switch {
+	case budget.Short(err):
+		rs.admission.guard.Refused(observe.ShortOfMemory)
+		rs.admission.writeShort(w, r, s, "", err)
+	case errors.Is(err, budget.ErrNoRoom):
+		s.Report("keeping an answer beside an open question", err)
+		w.Header().Set("Retry-After", fullAgain)
+		web.WriteError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, err.Error())
+	default:
 		return false
 	}
-	rs.admission.guard.Refused(observe.ShortOfMemory)
-	rs.admission.writeShort(w, r, s, "", err)
 	return true
 }
 

@@ -50,8 +50,12 @@ type fenced struct {
 func newFenced(t *testing.T) *fenced { return fencedBy(t, neighbour{}) }
 
 func fencedBy(t *testing.T, peers Peers) *fenced {
+	return fencedIn(t, &shaky{Store: stored().Store}, peers)
+}
+
+func fencedIn(t *testing.T, s *shaky, peers Peers) *fenced {
 	opt := stored()
-	f := &fenced{t: t, store: &shaky{Store: opt.Store}}
+	f := &fenced{t: t, store: s}
 	opt.Store, opt.Replica, opt.Peers, opt.StoreWait = f.store, homeID, peers, time.Hour
 	f.b = newFake()
 	f.h, f.p = servePipe(t, opt, f.b)

@@ -113,6 +113,42 @@ func TestAnAnswerThatDoesNotCountIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatADiskDoesNotTakeIsNotUsed: the next process would ask for it once more, and the server do everything twice.
+func TestAnAnswerThatADiskDoesNotTakeIsNotUsed(t *testing.T) {
+	for name, fails := range map[string]func(*shaky) (goesOn func()){
+		"it is full": func(s *shaky) func() {
+			s.away.Store(true)
+			return func() { s.away.Store(false) }
+		},
+		"it does nothing": func(s *shaky) func() {
+			s.hung.begin()
+			return func() { doAll(s.hung.end()) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := fencedIn(t, &shaky{Store: stored().Store, alone: true}, nil)
+				var flows []string
+				f.conv.resumes = func(_ downstream.Caller, flow []byte, _ downstream.Reply) error {
+					flows = append(flows, string(flow))
+					return nil
+				}
+				goesOn := fails(f.store)
+				want(t, "an answer", f.answers(), downstream.ErrGone)
+				f.notHere()
+				want(t, "it comes again", f.p.status(answerQ), http.StatusServiceUnavailable)
+				goesOn()
+				time.Sleep(time.Second)
+				f.notHere()
+				want(t, "and again", f.p.status(answerQ), http.StatusAccepted)
+				if len(flows) != 1 || flows[0] != `{}` {
+					t.Errorf("gone on with %q", flows)
+				}
+			})
+		})
+	}
+}
+
 // TestTheDeadlineOfACallOutlivesAnAnswerThatIsTakenBack: the call is in the store alone, its replica lives, and nobody comes for it.
 func TestTheDeadlineOfACallOutlivesAnAnswerThatIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,15 +17,16 @@ import (
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
-// shaky is a store that replicas share, and that may be away.
+// shaky is a store that replicas share, unless one process has it alone, and that may be away.
 type shaky struct {
 	store.Store
+	alone   bool // one process has it
 	away    atomic.Bool
 	unheard atomic.Bool // the next change is made, and nobody hears of it
 	hung    hung
 }
 
-func (s *shaky) Watch(func(string)) bool { return true }
+func (s *shaky) Watch(func(string)) bool { return !s.alone }
 
 var errAway = errors.New("away")
 

@@ -33,6 +33,14 @@ func TestAnAnswerThatCannotBeKeptIsNotAcknowledged(t *testing.T) {
 	p.initialize(mcp.V20250326)
 	b.unkept = budget.ErrFull // the server's connections may be bounded where this one's are not
 	want(t, "without bounds here", p.post(answer).StatusCode, http.StatusServiceUnavailable)
+	b = newFake()
+	_, p = serve(t, stored(), b)
+	p.initialize(mcp.V20250326)
+	b.unkept = budget.ErrNoRoom
+	resp := p.post(answer)
+	want(t, "no room in the store", resp.StatusCode, http.StatusServiceUnavailable)
+	want(t, "when to try again", resp.Header.Get("Retry-After") != "", true)
+	want(t, "and why", strings.Contains(text(t, resp), "store.size"), true)
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()
 		l := serveStdio(t, Options{}, b)

@@ -261,17 +261,30 @@ const small = 1 << 10
 
 // Keep charges an answer to the question under key, before it is taken, for as long as the call
 // has it; paid is what its message is charged to. While other questions of the round are open, or
-// nobody waits for the call, it is refused when the session holds too much: then
+// nobody waits for the call, it is refused when the session holds too much, or has too much in the store: then
 // the question stays open. The last one never is, for it ends what the call holds.
 func (k *Call) Keep(key string, answer []byte, paid *budget.Hold) error {
+	open, stays, saved := k.takes(key)
+	if !open || len(answer) == 0 {
+		return nil
+	}
+	must := !stays || len(answer) <= small
+	if saved && !must {
+		if err := k.saving.to.Grow(len(answer)); err != nil {
+			return err
+		}
+	}
+	return k.held.Keep(len(answer), paid, must)
+}
+
+// takes reports whether the question under key is open, and whether an answer to it stays with the call, and is saved.
+func (k *Call) takes(key string) (open, stays, saved bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	in := k.flow.Input(key)
-	if in == nil || in.Response != nil || len(answer) == 0 {
-		return nil
-	}
-	stays := k.flow.Awaits(key) || k.repeatable != nil && !k.repeatable.Waits()
-	return k.held.Keep(len(answer), paid, !stays || len(answer) <= small)
+	open = in != nil && in.Response == nil
+	stays = k.flow.Awaits(key) || k.repeatable != nil && !k.repeatable.Waits()
+	return open, stays, k.saving.saves > 0
 }
 
 // Detach implements again.Flow.

@@ -184,7 +184,6 @@ type saving struct {
 	// unsaved: nobody knows whether the store has the newest of them. The client is told the
 	// end and nothing before it: the store may have a question under that event's number.
 	unsaved bool
-	behind  bool // an answer could not be kept: the store has the call as it waits for that
 	unsent  bool // the newest of them says that no request is at the server: whoever goes on with it may send one
 }
 

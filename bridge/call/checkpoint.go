@@ -117,23 +117,19 @@ func (k *saving) isHeard() bool {
 	return !k.unsaved
 }
 
-// save saves what has an answer, or is to be sent. It returns false when another process goes on with the call. An
-// answer that cannot be kept is used all the same, as long as this process lives. A request whose sending cannot be
-// noted is not sent: it waits, as at a server that is away.
+// save saves what has an answer, or is to be sent. It returns false when another process goes on with the call, or the answer
+// is not kept: then it is none (downstream.Checkpointer). A request whose sending cannot be noted is not sent: it waits, as at
+// a server that is away.
 func (k *saving) save(d *decision) bool {
 	err := k.to.Save(*d.checkpoint)
 	switch {
-	case errors.Is(err, downstream.ErrGone):
-		k.leave()
-		return false
-	case err != nil && d.departs:
+	case err == nil:
+	case d.departs && !errors.Is(err, downstream.ErrGone):
 		d.next = holdBack
 		k.stillUnsent()
-	case err != nil:
-		k.mu.Lock()
-		k.behind = true
-		k.mu.Unlock()
-		ending{k.Call}.logLine(k.client.Driver.Log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
+	default:
+		k.leave()
+		return false
 	}
 	return true
 }
@@ -187,7 +183,7 @@ func (k *saving) waitsElsewhere() bool { return k.goesElsewhere(k.waitsKeptLocke
 func (k *saving) repeatsElsewhere() bool { return k.goesElsewhere(k.mayRepeatLocked) }
 
 func (k *saving) mayRepeatLocked() bool {
-	return k.saves > 0 && !k.unsaved && !k.behind && k.flow.State == mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil &&
+	return k.saves > 0 && !k.unsaved && k.flow.State == mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil &&
 		repeatableLocked(k.Call, k.headerLocked())
 }
 

@@ -32,6 +32,7 @@ type storedCall struct {
 	until   time.Time // how long it may be in the store alone; zero: it is not to be there
 	hold    budget.Hold
 	kept    budget.Kept // what the record in the store takes
+	room    int         // how large the record may become by answers that were let in while other questions are open
 }
 
 // How often the text of a record is in memory while it is written, besides the one that
@@ -112,7 +113,7 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	}
 	r := &sc.record
 	settled, before := func() {}, callRecord{}
-	answers := text == nil && !k.Again && ex.session.Shared()
+	answers := text == nil && !k.Again
 	if answers {
 		settled, before = ex.session.Doubt(), r.asWas()
 	}
@@ -131,10 +132,14 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	if text == nil {
 		w.most = answerPatience
 	}
-	// Where there is no room for a question it is not asked; answers make some.
-	if r.Payer = sc.payer(ex); text == nil {
-		sc.kept.Charge(r.Payer, r.size(), k.TTL)
-	} else if err := sc.kept.Set(r.Payer, r.size(), k.TTL); err != nil {
+	// Where there is no room for a question it is not asked; the last answer makes some, and others were let in (Grow).
+	if len(k.Open) == 0 {
+		sc.room = 0
+	}
+	r.Payer = sc.payer(ex)
+	if size := max(r.size(), sc.room); text == nil {
+		sc.kept.Charge(r.Payer, size, k.TTL)
+	} else if err := sc.kept.Set(r.Payer, size, k.TTL); err != nil {
 		return err
 	}
 	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil && !k.Owed {
@@ -153,8 +158,8 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 		settled()
 		return err
 	}
-	// Another replica may have taken this one for dead: an answer that is not kept
-	// must not be used here.
+	// Used all the same, it would be asked for again by whoever goes on with the call, another replica that takes this one
+	// for dead or the next process, and the server would do everything twice.
 	ex.session.Report("keeping an answer", err)
 	sc.takeBack(ex, before, settled)
 	return downstream.ErrGone
@@ -163,6 +168,28 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 // payer returns in whose share of the store the call is counted.
 func (sc *storedCall) payer(ex *Exchange) string {
 	return cmp.Or(sc.hold.Account().Owner(), sc.record.Payer, ex.session.Payer())
+}
+
+// Grow implements downstream.Checkpointer. Several answers may be on their way at once, so what each needs adds up until no
+// question is open.
+func (ex *Exchange) Grow(bytes int) error {
+	ex.mu.Lock()
+	sc := ex.stored
+	ex.mu.Unlock()
+	if sc == nil {
+		return nil // nothing is kept
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.over || sc.taken != nil {
+		return nil // which Save says
+	}
+	room := max(sc.room, sc.record.size()) + bytes
+	err := sc.kept.Set(sc.payer(ex), room, time.Until(sc.expires))
+	if err == nil {
+		sc.room = room
+	}
+	return err
 }
 
 // Holds implements downstream.Checkpointer.
@@ -295,6 +322,9 @@ func (ex *Exchange) shelve(st *sessions.Stream) {
 	}
 	record.mu.Lock()
 	until := record.until
+	if record.room > 0 { // for an answer that did not come
+		record.kept.Charge(record.payer(ex), record.record.size(), time.Until(record.expires))
+	}
 	record.mu.Unlock()
 	if !until.IsZero() {
 		ex.session.Shelve(st.ID(), until)

@@ -63,7 +63,7 @@ type takeBack struct {
 // it can be reached. Nothing is kept for the call here any more.
 func (sc *storedCall) takeBack(ex *Exchange, before callRecord, settled func()) {
 	t := &takeBack{ex: ex, version: sc.version, before: before, flow: sc.record.Flow, expires: sc.expires, done: make(chan struct{})}
-	sc.taken = t
+	sc.taken, sc.room = t, 0
 	sc.kept.Charge(before.Payer, before.size(), time.Until(sc.expires)) // the answer is not to be there
 	over := func() { close(t.done); settled() }
 	if !sc.unsure || before.V == 0 || !ex.session.Resolve(func(stop func() bool) { defer over(); t.run(stop) }) {
