@@ -115,6 +115,12 @@ func TestACallThatLeftMemoryCountsUntilItEnds(t *testing.T) {
 		}},
 		"its session ends":                         {stays: true, ends: (*roomy).delete},
 		"its session ends, which left memory, too": {ends: (*roomy).delete},
+		"its session expires": {stays: true, adapt: func(f *roomy, _ *Options) {
+			f.b.due = func([]byte) (time.Time, error) { return f.began.Add(callLasts / 2), nil }
+		}, ends: func(f *roomy) {
+			time.Sleep(callLasts / 3)
+			f.own = 0
+		}},
 		"its session ends elsewhere": {ends: func(f *roomy) {
 			f.from = "192.0.2.2:1"
 			f.delete()
@@ -193,5 +199,33 @@ func TestAnAnswerThatIsTakenBackDoesNotCount(t *testing.T) {
 		k.Checkpointer().Leave()
 		time.Sleep(time.Minute)
 		want(t, "what is counted", room.Used(), asked)
+	})
+}
+
+// TestACallForWhichTheStoreWasAwayIsFoundWhereItCounts: it lasts from when it was taken.
+func TestACallForWhichTheStoreWasAwayIsFoundWhereItCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := budget.NewRoom(1 << 30)
+		opt, b := stored(), newFake()
+		s := &shaky{Store: opt.Store}
+		opt.Store, opt.StoreRoom, opt.Replica, opt.Peers, opt.StoreWait = s, room, homeID, dead{}, time.Hour
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		own := room.Used()
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		b.last().resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		s.away.Store(true)
+		time.AfterFunc(5*time.Minute, func() { s.away.Store(false) })
+		want(t, "a question", k.asksLarge(1, false), nil)
+		<-answer
+		last := fmt.Sprintf("%d-1", k.Address().Stream)
+		k.Checkpointer().Leave()
+		want(t, "GET", p.get(last).StatusCode, http.StatusOK)
+		synctest.Wait()
+		want(t, "what is counted but for its last word", (room.Used()-own)/flowSize, int64(0))
 	})
 }

@@ -153,6 +153,9 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	err := r.written(func(value []byte) error {
 		return sc.commit(ex, w, store.Change{TTL: k.TTL, Value: value}, false)
 	})
+	if err == nil && time.Since(now) > time.Second { // the store took its time: the record lasts for that much longer
+		sc.kept.Renew(k.TTL)
+	}
 	_ = sc.hold.Set(r.size())
 	if err == nil || !answers || errors.Is(err, downstream.ErrGone) {
 		settled()

@@ -102,7 +102,10 @@ func (s *Session) TakeOver(work func() error) error {
 }
 
 // Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more.
-func (s *Session) Shelve(stream uint64, until time.Time) { s.stored.shelf.put(stream, until) }
+func (s *Session) Shelve(stream uint64, until time.Time) {
+	s.stored.away.Store(true)
+	s.stored.shelf.put(stream, until)
+}
 
 // Unshelve is described with Shelve.
 func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }

@@ -61,7 +61,8 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if err != nil || record == nil {
 		return nil, err
 	}
-	s := &Session{set: k.set, auth: record.Authorization, born: record.Began.Sub(k.set.start), stored: &stored{restored: true, payer: record.Payer}}
+	s := &Session{set: k.set, auth: record.Authorization, born: record.Began.Sub(k.set.start), stored: &stored{payer: record.Payer}}
+	s.stored.away.Store(true)
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
 	if len(record.Also) > 0 {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})

@@ -41,7 +41,7 @@ type stored struct {
 	kept  budget.Kept // what the record in the store takes
 	payer string      // in whose share that was counted when the session came back
 
-	restored bool // its calls may be in the store and not here
+	away atomic.Bool // its calls may be in the store and not here: it came back, or some left memory
 
 	shelf shelf // its calls that are in the store alone
 	span  span
@@ -291,7 +291,7 @@ const giveUpAtOnce = 16
 // all together may be larger than the memory. Where the store fails, or is too slow, the server ends the others by its own time. What
 // this process has counted for them in the store is given back at the same time.
 func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
-	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored && !s.stored.shelf.holds() {
+	if k.set.opt.Calls == nil || !k.shared && !s.stored.away.Load() {
 		return nil
 	}
 	until := time.Now().Add(giveUpFor)
