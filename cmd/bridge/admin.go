@@ -141,6 +141,7 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget, kept 
 	}
 	if memory != nil {
 		a.metrics.Memory(memory)
+		a.hub.Within(memory.Limit())
 	}
 	if kept.up != nil {
 		a.metrics.Store(kept.up)

@@ -30,10 +30,11 @@ type Hub struct {
 
 	mu     sync.Mutex
 	sink   func(*observe.Event) // nil: nobody records
-	ring   []observe.Event      // made when somebody looks first
+	ring   []observe.Event      // nil while nobody looks
 	seq    uint64               // of the newest event; it stands at seq % len(ring)
 	tail   uint64               // events up to this one have no body any more
 	held   int                  // by bodies, in bytes
+	most   int                  // bytes that bodies may hold
 	until  time.Time            // when nobody looks any more
 	timer  *time.Timer          // nil: nobody has looked yet
 	looked bool                 // somebody looks
@@ -51,7 +52,7 @@ type live struct {
 }
 
 // NewHub returns a hub that decides by redact what of messages may be seen.
-func NewHub(redact *record.Redactor) *Hub { return &Hub{redact: redact} }
+func NewHub(redact *record.Redactor) *Hub { return &Hub{redact: redact, most: maxBodies} }
 
 // Tap is a hub's place at one mount.
 type Tap struct {
@@ -78,6 +79,13 @@ const (
 	maxBody   = 1 << 20  // bytes of one message
 	maxBodies = 32 << 20 // bytes of all messages
 )
+
+// share is the part of what peers may have the bridge hold that goes to messages for those who look: one in so many.
+const share = 16
+
+// Within has what is kept be small beside what peers may have the bridge hold, in bytes: nobody is refused because somebody
+// looks. It is to be called before the first look.
+func (h *Hub) Within(memory int64) { h.most = int(min(maxBodies, memory/share)) }
 
 // Look opens the tap for as long as d from now on.
 func (h *Hub) Look(d time.Duration) {
@@ -111,6 +119,7 @@ func (h *Hub) tire() {
 		return
 	}
 	h.looked = false
+	h.ring, h.tail, h.held = nil, h.seq, 0
 	h.turnLocked()
 }
 
@@ -172,7 +181,7 @@ func (h *Hub) trimLocked() {
 	if h.seq > kept {
 		h.tail = max(h.tail, h.seq-kept)
 	}
-	for h.held > maxBodies && h.tail < h.seq {
+	for h.held > h.most && h.tail < h.seq {
 		h.tail++
 		e := &h.ring[h.tail%kept]
 		h.held -= len(e.Body)

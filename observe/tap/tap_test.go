@@ -171,3 +171,37 @@ func TestNothingThatMessagesSayIsKept(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatIsKeptForThoseWhoLookIsSmallAndGoesWithThem: clients have the memory, whoever looks.
+func TestWhatIsKeptForThoseWhoLookIsSmallAndGoesWithThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const memory = 32 << 20
+		tp := NewHub(record.NewRedactor(false)).Mount("/mcp", observe.Server{})
+		defer tp.Close()
+		tp.Within(memory)
+		held := func() (bytes int) {
+			tp.mu.Lock()
+			defer tp.mu.Unlock()
+			for i := range tp.ring {
+				bytes += len(tp.ring[i].Body)
+			}
+			return bytes
+		}
+		tp.Look(time.Minute)
+		for range 100 {
+			tp.note(observe.Event{Session: 7, Body: make([]byte, 100<<10)})
+		}
+		if n := held(); n == 0 || n > memory/share {
+			t.Errorf("%d bytes are kept beside %d of clients", n, memory)
+		}
+		time.Sleep(time.Minute + time.Second)
+		if n := held(); n != 0 || tp.ring != nil {
+			t.Errorf("%d bytes are kept when nobody looks any more", n)
+		}
+		tp.Look(time.Minute)
+		tp.note(observe.Event{Session: 7, Body: []byte("x")})
+		if all := tp.Of(7, kept); len(all) != 1 || string(all[0].Body) != "x" {
+			t.Errorf("when somebody looks again: %d events", len(all))
+		}
+	})
+}
