@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"sync"
@@ -151,7 +152,7 @@ func (h *Hub) body(msg *jsonrpc.Message) []byte {
 	if !h.open.Load() || len(msg.Params)+len(msg.Result) > maxBody {
 		return nil
 	}
-	return h.redact.Message(msg.AppendTo(nil))
+	return bytes.Clone(h.redact.Message(msg.AppendTo(nil))) // what is left of a large message is small, and not to hold its memory
 }
 
 // note keeps an event.

@@ -205,3 +205,14 @@ func TestWhatIsKeptForThoseWhoLookIsSmallAndGoesWithThem(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatIsKeptOfALargeMessageHoldsNoMoreThanItSays: its own memory is a client's again.
+func TestWhatIsKeptOfALargeMessageHoldsNoMoreThanItSays(t *testing.T) {
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp", observe.Server{})
+	defer tp.Close()
+	tp.Look(time.Minute)
+	body := tp.body(&jsonrpc.Message{ID: "1", Method: "tools/call", Params: []byte(`{"text":"` + strings.Repeat("x", 100<<10) + `"}`)})
+	if len(body) == 0 || cap(body) > 2*len(body) {
+		t.Errorf("%d bytes are kept for %d", cap(body), len(body))
+	}
+}
