@@ -358,6 +358,9 @@ func TestAnAnswerThatATaskHasTakenIsNotSentByAnotherProcess_G7(t *testing.T) {
 					if len(s.kept) != before+1 || !s.kept[before].Again || s.kept[before].Message != nil {
 						t.Errorf("%d records were kept more", len(s.kept)-before)
 					}
+					if !s.kept[before].Over() {
+						t.Error("a store that is away is waited for, and the next answer behind it")
+					}
 					there, next, up := goesOn(t, s)
 					if got := updatesOf(up); len(got) > 0 || len(next.client.asked()) > 0 {
 						t.Errorf("it is sent again: %q; asked %d times", got, len(next.client.asked()))

@@ -223,14 +223,7 @@ func (k *saving) keepUnsent(last *downstream.Checkpoint) {
 // server works on it, too: the client is elsewhere by then, has perhaps cancelled it there, or been told that
 // nobody knows what comes of this round.
 func (k *saving) refresh() {
-	k.mu.Lock()
-	unsent := k.unsent
-	var checkpoint *downstream.Checkpoint
-	if k.saves > 0 && !k.flow.Over() {
-		checkpoint = k.encodeLocked()
-		checkpoint.Again, checkpoint.Over = true, k.isOver
-	}
-	k.mu.Unlock()
+	checkpoint, unsent := k.asItIs()
 	if checkpoint == nil {
 		return
 	}
@@ -239,6 +232,28 @@ func (k *saving) refresh() {
 	} else if err != nil && unsent {
 		k.stillUnsent()
 	}
+}
+
+// noteTaken keeps that the server has taken an answer. A store that does not take that at once is not waited for: the client's next
+// answer would wait behind it for as long, and without it whoever goes on sends the first one again.
+func (k *saving) noteTaken() {
+	if checkpoint, _ := k.asItIs(); checkpoint != nil {
+		checkpoint.Over = func() bool { return true }
+		_ = k.to.Save(*checkpoint)
+	}
+}
+
+// asItIs returns what is to be kept of a call that was kept before, and whether the store had it as one whose request is not at the
+// server; nil: nothing.
+func (k *saving) asItIs() (checkpoint *downstream.Checkpoint, unsent bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	unsent = k.unsent
+	if k.saves > 0 && !k.flow.Over() {
+		checkpoint = k.encodeLocked()
+		checkpoint.Again, checkpoint.Over = true, k.isOver
+	}
+	return checkpoint, unsent
 }
 
 func (k *saving) waitsKeptLocked() bool {

@@ -84,7 +84,7 @@ func (k serverTask) update(call *upstream.Call, key string, again bool, tell fun
 	tell(mrtr.Updated(key, err, answer != nil && (again || repeated))) // without one it had a round to show it
 	if err == nil {
 		// Of a process that is killed before that, whoever goes on sends the answer again, as after a lost acknowledgment.
-		k.saving.refresh()
+		k.saving.noteTaken()
 	}
 }
 

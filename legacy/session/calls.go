@@ -107,6 +107,9 @@ func (s *Session) Shelve(stream uint64, until time.Time) {
 	s.stored.shelf.put(stream, until)
 }
 
+// Leaves says that a call is left to the store, whoever is to come for it.
+func (s *Session) Leaves() { s.stored.away.Store(true) }
+
 // Unshelve is described with Shelve.
 func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }
 
