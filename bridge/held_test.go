@@ -128,6 +128,30 @@ func TestAnAnswerThatCannotBeKeptLeavesItsQuestionOpen(t *testing.T) {
 	})
 }
 
+// TestAnAnswerThatIsRefusedTakesNoRoomInTheStore, however often its client sends it.
+func TestAnAnswerThatIsRefusedTakesNoRoomInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(400 << 10)
+		conv, account := charged(t, memory)
+		s := &strongbox{client: &client{t: t, conv: conv}}
+		s.begin()
+		account.Charge(300 << 10)
+		for range 10 {
+			if err := conv.Answer(downstream.Caller{Account: account}, jsonrpc.Message{ID: s.client.asked()[0].ID, Result: long}); !budget.Short(err) {
+				t.Fatalf("who holds too much gets %v", err)
+			}
+		}
+		taken := 0
+		for _, bytes := range s.grown {
+			taken += bytes
+		}
+		if len(s.grown) == 0 || taken != 0 {
+			t.Errorf("%d bytes are taken by %v", taken, s.grown)
+		}
+		account.Give(300 << 10)
+	})
+}
+
 // A call that waits for the same one to come again keeps its params and what its person answers
 // meanwhile; its first request holds nothing any more.
 func TestWhatIsHeldBackForTheSameCallIsCharged(t *testing.T) {

@@ -277,7 +277,8 @@ type Checkpointer interface {
 	// it is not kept.
 	Save(k Checkpoint) error
 	// Grow makes room for so many bytes more in what is kept, before an answer is taken that stays there while
-	// other questions are open. The error is budget.ErrNoRoom: the answer is not to be taken.
+	// other questions are open; fewer than none give back what an answer did not take. The error is budget.ErrNoRoom: the answer
+	// is not to be taken.
 	Grow(bytes int) error
 	// Holds reports whether a question was kept, here or by whoever had the call before: else it
 	// never left.

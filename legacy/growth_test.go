@@ -27,6 +27,9 @@ func TestAnswersBesideOpenQuestionsTakeRoom(t *testing.T) {
 		k := c.Checkpointer()
 		want(t, "an answer", k.Grow(large), nil)
 		want(t, "another one at the same time", k.Grow(large), budget.ErrNoRoom)
+		want(t, "it is not taken after all", k.Grow(-large), nil)
+		want(t, "what is taken then", opt.StoreRoom.Used(), asked)
+		want(t, "it comes again", k.Grow(large), nil)
 		save := func(n uint64, size int, open ...jsonrpc.ID) {
 			t.Helper()
 			want(t, "it is kept", k.Save(downstream.Checkpoint{Request: `"call"`, N: n, Record: make([]byte, size), Open: open, TTL: time.Hour}), nil)

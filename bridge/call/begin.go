@@ -269,12 +269,17 @@ func (k *Call) Keep(key string, answer []byte, paid *budget.Hold) error {
 		return nil
 	}
 	must := !stays || len(answer) <= small
-	if saved && !must {
+	grows := saved && !must
+	if grows {
 		if err := k.saving.to.Grow(len(answer)); err != nil {
 			return err
 		}
 	}
-	return k.held.Keep(len(answer), paid, must)
+	err := k.held.Keep(len(answer), paid, must)
+	if err != nil && grows {
+		_ = k.saving.to.Grow(-len(answer)) // which it comes for once more
+	}
+	return err
 }
 
 // takes reports whether the question under key is open, and whether an answer to it stays with the call, and is saved.

@@ -187,7 +187,7 @@ func (ex *Exchange) Grow(bytes int) error {
 	if sc.over || sc.taken != nil {
 		return nil // which Save says
 	}
-	room := max(sc.room, sc.record.size()) + bytes
+	room := max(max(sc.room, sc.record.size())+bytes, sc.record.size())
 	err := sc.kept.Set(sc.payer(ex), room, time.Until(sc.expires))
 	if err == nil {
 		sc.room = room
