@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/session"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 // TestTheEndOfASessionIsThatOfItsCallsWhoseAnswersWereTakenBack_G13: they are in the store alone since a disk did not take an answer.
@@ -20,5 +23,86 @@ func TestTheEndOfASessionIsThatOfItsCallsWhoseAnswersWereTakenBack_G13(t *testin
 		want(t, "DELETE", f.p.do(f.p.request(http.MethodDelete, "")).StatusCode, http.StatusNoContent)
 		synctest.Wait()
 		want(t, "calls that the server is told of", len(f.conv.givenUp), 1)
+	})
+}
+
+// TestACallWhoseAnswerWasTakenBackKeepsItsSession_A33: a disk did not take the answer, and its client waits before it tries again.
+func TestACallWhoseAnswerWasTakenBackKeepsItsSession_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		s := &shaky{Store: opt.Store, alone: true}
+		opt.Store, opt.Replica, opt.StoreWait, opt.IdleTimeout = s, homeID, time.Hour, 10*time.Minute
+		b := newFake()
+		due := time.Now().Add(50 * time.Minute)
+		b.due = func([]byte) (time.Time, error) { return due, nil }
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		k := p.asked(b)
+		b.last().resumes = func(downstream.Caller, []byte, downstream.Reply) error { return nil }
+		s.away.Store(true)
+		want(t, "an answer", k.Checkpointer().Save(answered), downstream.ErrGone)
+		k.Checkpointer().Leave()
+		s.away.Store(false)
+		time.Sleep(5 * time.Second)
+		b.last().rests.Store(true)
+		time.Sleep(25 * time.Minute)
+		want(t, "the answer again", p.status(answerQ), http.StatusAccepted)
+	})
+}
+
+var answered = downstream.Checkpoint{Request: `"call"`, N: 2, Record: []byte(answeredFlow), TTL: time.Hour}
+
+// TestACallWhoseAnswerWasTakenBackComesBackWhenItIsDue, also one that was once about to leave memory: what was noted then is over.
+func TestACallWhoseAnswerWasTakenBackComesBackWhenItIsDue(t *testing.T) {
+	for name, noted := range map[string]bool{"never about to leave": false, "once about to leave": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := stored()
+				s := &shaky{Store: opt.Store, alone: true}
+				opt.Store, opt.Replica, opt.StoreWait = s, homeID, time.Hour
+				opt.Unload, opt.MaxUnloaded, opt.IdleTimeout = 30*time.Minute, 100, 24*time.Hour
+				b := newFake()
+				due := time.Now().Add(40 * time.Minute)
+				b.due = func([]byte) (time.Time, error) { return due, nil }
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				k, back := p.asked(b), 0
+				b.last().resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+					back++
+					out.Finish(downstream.Result(`"call"`, nil))
+					return nil
+				}
+				if noted {
+					k.Reply.(session.Waiting).Shelve(time.Now().Add(time.Minute))
+				}
+				time.Sleep(10 * time.Minute)
+				s.away.Store(true)
+				want(t, "an answer", k.Checkpointer().Save(answered), downstream.ErrGone)
+				k.Checkpointer().Leave()
+				s.away.Store(false)
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				want(t, "times that it came back", back, 1)
+			})
+		})
+	}
+}
+
+// TestWhatIsKeptAsideIsNoAnswer: where a disk does not take it the call stays.
+func TestWhatIsKeptAsideIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		s := &shaky{Store: opt.Store, alone: true}
+		opt.Store, opt.Replica, opt.StoreWait = s, homeID, time.Hour
+		b := newFake()
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		k := p.asked(b)
+		s.away.Store(true)
+		aside := answered
+		aside.Aside, aside.Open = true, []jsonrpc.ID{`"q"`}
+		want(t, "it fails", k.Checkpointer().Save(aside), errAway)
+		s.away.Store(false)
+		k.Checkpointer().Leave()
 	})
 }

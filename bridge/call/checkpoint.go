@@ -307,6 +307,7 @@ func (k *saving) unload() {
 	var checkpoint *downstream.Checkpoint
 	if k.waitsKeptLocked() && k.told != k.flow.Progress.Last {
 		checkpoint = k.encodeLocked()
+		checkpoint.Aside = true
 	}
 	k.mu.Unlock()
 	if checkpoint != nil {

@@ -113,7 +113,7 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	}
 	r := &sc.record
 	settled, before := func() {}, callRecord{}
-	answers := text == nil && !k.Again
+	answers := text == nil && !k.Again && !k.Aside
 	if answers {
 		settled, before = ex.session.Doubt(), r.asWas()
 	}
@@ -324,12 +324,15 @@ func (ex *Exchange) shelve(st *sessions.Stream) {
 		return
 	}
 	record.mu.Lock()
-	until := record.until
+	until, noted := record.until, true
+	if record.taken != nil { // nobody has noted what is due to it since
+		until, noted = record.expires, false
+	}
 	if record.room > 0 { // for an answer that did not come
 		record.kept.Charge(record.payer(ex), record.record.size(), time.Until(record.expires))
 	}
 	record.mu.Unlock()
 	if !until.IsZero() {
-		ex.session.Shelve(st.ID(), until)
+		ex.session.Shelve(st.ID(), until, noted)
 	}
 }

@@ -64,7 +64,6 @@ type takeBack struct {
 func (sc *storedCall) takeBack(ex *Exchange, before callRecord, settled func()) {
 	t := &takeBack{ex: ex, version: sc.version, before: before, flow: sc.record.Flow, expires: sc.expires, done: make(chan struct{})}
 	sc.taken, sc.room = t, 0
-	ex.session.Leaves()
 	sc.kept.Charge(before.Payer, before.size(), time.Until(sc.expires)) // the answer is not to be there
 	over := func() { close(t.done); settled() }
 	if !sc.unsure || before.V == 0 || !ex.session.Resolve(func(stop func() bool) { defer over(); t.run(stop) }) {

@@ -101,14 +101,12 @@ func (s *Session) TakeOver(work func() error) error {
 	return work()
 }
 
-// Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more.
-func (s *Session) Shelve(stream uint64, until time.Time) {
+// Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more. noted says that it was
+// noted there when something is due to it.
+func (s *Session) Shelve(stream uint64, until time.Time, noted bool) {
 	s.stored.away.Store(true)
-	s.stored.shelf.put(stream, until)
+	s.stored.shelf.put(stream, until, noted)
 }
-
-// Leaves says that a call is left to the store, whoever is to come for it.
-func (s *Session) Leaves() { s.stored.away.Store(true) }
 
 // Unshelve is described with Shelve.
 func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }

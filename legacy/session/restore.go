@@ -129,7 +129,7 @@ func (k restorer) recall(ctx context.Context, s *Session, id string) (stream.Num
 	now := time.Now()
 	for i := range list {
 		if list[i].Kind == store.Flow {
-			s.stored.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
+			s.stored.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL), false)
 		}
 	}
 	return first, nil

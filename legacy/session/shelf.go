@@ -27,6 +27,7 @@ type shelf struct {
 // shelved is a call that is in the store alone.
 type shelved struct {
 	until time.Time // it may be there
+	noted bool      // when something is due to it
 	heard *Heard    // nil: nobody has polled for it, as for most
 }
 
@@ -38,19 +39,27 @@ type Heard struct {
 	Beyond  uint64 // a number that no event of it has
 }
 
-func (s *shelf) put(stream uint64, until time.Time) {
+func (s *shelf) put(stream uint64, until time.Time, noted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == nil {
 		s.calls = map[uint64]shelved{}
 	}
-	s.calls[stream] = shelved{until: until}
+	s.calls[stream] = shelved{until: until, noted: noted}
 }
 
 func (s *shelf) take(stream uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.calls, stream)
+}
+
+// isNoted reports whether a call is there for which somebody comes when something is due to it.
+func (s *shelf) isNoted(stream uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call := s.calls[stream]
+	return call.noted && call.until.After(time.Now())
 }
 
 func (s *shelf) has(stream uint64) bool {
@@ -66,7 +75,7 @@ func (s *shelf) hear(stream uint64, now *Heard) (before *Heard) {
 	defer s.mu.Unlock()
 	call, ok := s.calls[stream]
 	if ok && now != nil {
-		s.calls[stream] = shelved{call.until, now}
+		s.calls[stream] = shelved{call.until, call.noted, now}
 	}
 	return call.heard
 }

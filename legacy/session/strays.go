@@ -133,7 +133,7 @@ func (k dues) isStray(r *store.Record, own bool) (due time.Time, found bool) {
 // has reports whether a call is here, or is in the store alone and was noted.
 func (k dues) has(session string, call *store.Record) bool {
 	s, live := k.set.table.Get(session)
-	return live && (s.streams.Find(streamOf(call)) != nil || s.Shelved(streamOf(call)))
+	return live && (s.streams.Find(streamOf(call)) != nil || s.stored != nil && s.stored.shelf.isNoted(streamOf(call)))
 }
 
 // longest returns how long the calls among these records last.
