@@ -149,15 +149,6 @@ func age(t *testing.T, a *Agent) {
 	}
 }
 
-// later has the last page that was opened be one of some time ago.
-func later(t *testing.T, a *Agent) {
-	t.Helper()
-	past := time.Now().Add(-2 * tabEvery)
-	if err := os.Chtimes(a.store.Path(key(a.opt.Server)+openedFile), past, past); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-}
-
 func TestSleepOverExpiry(t *testing.T) {
 	i := issuer.New(t)
 	a := newAgent(t, i, nil)
@@ -216,7 +207,6 @@ func TestALostRefreshTokenMeansOneNewSignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	age(t, a)
-	later(t, a)
 	i.Set(func() { clear(i.Live); clear(i.Refresh) })
 	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 2 || i.Get(&i.Joined) != 1 {
 		t.Errorf("%v; %d tabs, %d registrations", err, i.Tabs, i.Joined)
@@ -230,7 +220,6 @@ func TestStepUpAsksForTheUnion(t *testing.T) {
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
-	later(t, a)
 	i.Set(func() { i.Wants = "write" })
 	if err := call(t, a); err != nil {
 		t.Fatal(err)

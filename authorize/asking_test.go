@@ -84,15 +84,9 @@ func TestAForeignStateEndsNothing(t *testing.T) {
 // begun begins a sign-in that nobody finishes, and returns what the person is told.
 func begun(t *testing.T, a *Agent) *Pending {
 	t.Helper()
-	return begunFor(t, a, &Refusal{Status: http.StatusUnauthorized})
-}
-
-// begunFor is begun for a refusal.
-func begunFor(t *testing.T, a *Agent, refused *Refusal) *Pending {
-	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := a.Renew(ctx, *refused)
+		err := a.Renew(ctx, Refusal{Status: http.StatusUnauthorized})
 		cancel()
 		if pending, ok := errors.AsType[*Pending](err); ok && pending.URL != "" {
 			return pending
@@ -102,100 +96,6 @@ func begunFor(t *testing.T, a *Agent, refused *Refusal) *Pending {
 	}
 	t.Fatal("no address to sign in at")
 	return nil
-}
-
-// wants is how a server refuses the present login, for want of a scope.
-func wants(a *Agent, scope string) *Refusal {
-	return &Refusal{Authorization: a.Login().header(), Status: http.StatusForbidden, Challenge: []string{`Bearer error="insufficient_scope", scope="` + scope + `"`}}
-}
-
-// An authorization server may end a sign-in without anybody: then a server that wants another
-// scope each time, or a login that cannot be renewed, would have one tab after another opened.
-func TestASignInThatSucceededOpensNoSecondPageSoSoon(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, nil)
-	if err := call(t, a); err != nil {
-		t.Fatal(err)
-	}
-	other := newAgent(t, i, func(o *Options) { o.Dir = a.opt.Dir }) // as another process
-	for n, next := range []func() *Pending{
-		func() *Pending { return begunFor(t, a, wants(a, "one")) },
-		func() *Pending { return begunFor(t, other, wants(a, "two")) },
-		func() *Pending {
-			l := a.Login().bare(true)
-			if err := a.store.save(l); err != nil {
-				t.Fatal(err)
-			}
-			a.login.Store(l)
-			return begun(t, a)
-		},
-	} {
-		pending := next()
-		if pending.Opened || !strings.Contains(pending.Error(), "Open this address in a browser on this machine") || i.Get(&i.Tabs) != n+1 {
-			t.Fatalf("told %v; %d pages", pending, i.Get(&i.Tabs))
-		}
-		browse(pending.URL)
-		l, err := a.store.load()
-		if err != nil || l.header() == "" {
-			t.Fatalf("the page led to no login: %v", err)
-		}
-		a.login.Store(l)
-	}
-	later(t, a)
-	i.Set(func() { i.Wants = "three" })
-	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 5 {
-		t.Errorf("two minutes later: %v; %d pages", err, i.Get(&i.Tabs))
-	}
-}
-
-// While a page waits for its person, requests that want other rights, and those that come after
-// them, are told of it: one more page, for all of these together, follows.
-func TestWhoWantsOtherRightsMeanwhileIsToldOfThePage(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
-	browse(begun(t, a).URL)
-	first := begunFor(t, a, wants(a, "one"))
-	for _, scope := range []string{"two", "one", "three", "two"} {
-		if pending := begunFor(t, a, wants(a, scope)); pending.URL != first.URL {
-			t.Errorf("who wants %s is told %v instead of %s", scope, pending, first.URL)
-		}
-	}
-	var shown *Pending
-	if err := a.Invite(t.Context(), *wants(a, "four")); !errors.As(err, &shown) || shown.URL != first.URL {
-		t.Errorf("who shows the page is told %v", err)
-	}
-	browse(first.URL)
-	next := first
-	for end := time.Now().Add(patience); next.URL == first.URL && time.Now().Before(end); {
-		next = begunFor(t, a, wants(a, "two"))
-	}
-	browse(next.URL)
-	if l := a.Login(); !covers(l.Requested, []string{"one", "two", "three", "four"}) {
-		t.Errorf("after both pages there are the rights %v", l.Requested)
-	}
-}
-
-// Nobody signed in at the first page: no other one opens for requests that have long ended.
-func TestAPageThatNobodyAnswersIsFollowedByNone(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, nil)
-	first := &attempt{agent: a, done: make(chan struct{}), wantsTab: make(chan struct{}, 1)}
-	a.attempt = first
-	ended := make(chan error, 1)
-	next := a.join(&Refusal{Status: http.StatusUnauthorized, Challenge: []string{`Bearer scope="more"`}})
-	go func() { <-next.done; ended <- next.err }()
-	first.err = first.late(expired(t))
-	close(first.done)
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "nobody signed in") || i.Get(&i.Tabs) != 0 {
-		t.Errorf("told %v; %d pages", err, i.Get(&i.Tabs))
-	}
-}
-
-// expired is a context whose time is over.
-func expired(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 0)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func TestATakenPortIsNoMatter(t *testing.T) {

@@ -17,15 +17,14 @@ import (
 type attempt struct {
 	agent   *Agent
 	refused Refusal
-	asked   challenge // widened by others as long as it follows another one, with agent.mu held
-	before  *attempt  // under way, which this one follows; nil: none. Guarded by agent.mu
+	asked   challenge
+	before  *attempt // which this one follows; nil: none
 
 	done chan struct{} // closed at the end
 	err  error         // why it failed; read after done
 
-	shown  func(Pending) // called with what the person can do; may be nil
-	bidden bool          // a person asked for it by command, and not a server
-	over   *time.Time    // of the sign-in whose login will not do, since another is wanted; nil: any will
+	shown func(Pending) // called with what the person can do; may be nil
+	over  *time.Time    // of the sign-in whose login will not do, since another is wanted; nil: any will
 
 	wantsTab chan struct{} // gets a value when somebody needs the browser; full from the start but for Refusal.Shown
 
@@ -43,21 +42,8 @@ func (t *attempt) needTab() {
 	}
 }
 
-// showForLocked asks for the browser, also for the page that comes first, unless whoever was refused
-// shows the page.
-func (t *attempt) showForLocked(refused *Refusal) {
-	if refused.Shown {
-		return
-	}
-	t.needTab()
-	if t.before != nil {
-		t.before.needTab()
-	}
-}
-
 // told returns a channel that is closed when it is known what the person can do.
 func (t *attempt) told() <-chan struct{} {
-	t = t.front()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
@@ -69,19 +55,8 @@ func (t *attempt) told() <-chan struct{} {
 	return t.known
 }
 
-// front returns the attempt that is under way: the person finishes that one first.
-func (t *attempt) front() *attempt {
-	t.agent.mu.Lock()
-	defer t.agent.mu.Unlock()
-	if t.before != nil {
-		return t.before
-	}
-	return t
-}
-
 // pending says what the person can do meanwhile, or that there is nothing to do.
 func (t *attempt) pending() error {
-	t = t.front()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.quiet {
@@ -107,8 +82,12 @@ func (t *attempt) show(p Pending) {
 }
 
 func (t *attempt) run(ctx context.Context) {
-	if t.err = t.follows(ctx); t.err != nil {
-		return // which was told of
+	if t.before != nil {
+		select {
+		case <-t.before.done:
+		case <-ctx.Done():
+		}
+		t.before = nil
 	}
 	t.err = t.get(ctx)
 	if ctx.Err() == nil {
@@ -117,27 +96,6 @@ func (t *attempt) run(ctx context.Context) {
 	if t.err != nil && ctx.Err() == nil {
 		t.agent.opt.Log.Warn().Err(t.err).Msg("the sign-in failed")
 	}
-}
-
-// follows waits for the end of the attempt before. Where nobody came for that, this one is over,
-// too: nobody may wait for its page any more.
-func (t *attempt) follows(ctx context.Context) error {
-	before := t.front()
-	if before == t {
-		return nil
-	}
-	select {
-	case <-before.done:
-	case <-ctx.Done():
-		return before.late(ctx)
-	}
-	t.agent.mu.Lock()
-	t.before = nil // nobody widens this one from now on
-	t.agent.mu.Unlock()
-	if errors.Is(before.err, errNobody) {
-		return before.err
-	}
-	return nil
 }
 
 // get tries what needs nobody first.
@@ -234,8 +192,7 @@ func (t *attempt) suits(l *Login) bool {
 
 // scopes chooses what to ask for: what the operator set, else what the challenge
 // wants, else what the metadata list; with all that was asked for before, so that
-// a step-up takes nothing away (SEP-2350). Where there is no room for all, what is wanted
-// now goes first, and then what was given.
+// a step-up takes nothing away (SEP-2350).
 func (t *attempt) scopes(at *place) []string {
 	a := t.agent
 	var wanted []string
@@ -248,13 +205,8 @@ func (t *attempt) scopes(at *place) []string {
 		wanted = at.scopes
 	}
 	if l := a.login.Load(); l != nil && l.Issuer == at.meta.Issuer && t.refused.Status == http.StatusForbidden {
-		all := union(union(l.Requested, l.Granted), wanted)
-		if len(bounded(all)) < len(all) {
-			all = union(union(wanted, l.Granted), l.Requested)
-		}
-		wanted = all
+		wanted = union(union(l.Requested, l.Granted), wanted)
 	}
-	wanted = bounded(wanted)
 	if !a.alone() && covers(at.meta.ScopesSupported, []string{"offline_access"}) {
 		wanted = union(wanted, []string{"offline_access"})
 	}

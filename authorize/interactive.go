@@ -149,10 +149,8 @@ func (t *attempt) prepare(ctx context.Context, at *place, e *entrance) (*pending
 	return p, a.store.keepPending(p)
 }
 
-// browse opens the page of a sign-in, unless a browser was asked to open one of the server's a
-// short time ago, whatever came of that: an authorization server may end a sign-in without a
-// person, and begin the next. What a person asked for by command opens always. It reports
-// whether a browser was asked to open this page.
+// browse opens the page of a sign-in, unless a browser was asked to do so a short
+// time ago. It reports whether one was asked to open this page.
 func (t *attempt) browse(p *pending) bool {
 	a := t.agent
 	if len(a.opt.Browser) == 0 && !browser.Seen(os.Environ()) {
@@ -160,7 +158,7 @@ func (t *attempt) browse(p *pending) bool {
 		return false
 	}
 	stamp, name := key(a.opt.Server)+openedFile, a.store.pendingName(p.State)
-	if info, err := os.Stat(a.store.Path(stamp)); !t.bidden && err == nil && lately(info.ModTime(), tabEvery) {
+	if info, err := os.Stat(a.store.Path(stamp)); err == nil && lately(info.ModTime(), tabEvery) {
 		last, err := a.store.Content(stamp)
 		return err == nil && string(last) == name // else it was another page, which has had its answer
 	}
