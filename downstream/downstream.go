@@ -299,7 +299,7 @@ type Checkpoint struct {
 	TTL     time.Duration // how long the call may wait
 	Over    func() bool   // whether the call has ended, so that this need not be kept any more; nil: not before it is
 	Owed    bool          // the client has given an answer: it is kept even when there is no memory for it
-	Aside   bool          // no answer has led to it: the call stays where it is not kept
+	Aside   bool          // no answer has led to it: if it cannot be kept, nothing is taken back and the call stays in this process
 	Again   bool          // nothing new: it is only to be made sure that no other process has the call. Where the store cannot say, nothing follows
 }
 

@@ -101,8 +101,8 @@ func (s *Session) TakeOver(work func() error) error {
 	return work()
 }
 
-// Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more. noted says that it was
-// noted there when something is due to it.
+// Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more. noted says that
+// somebody comes when something is due to it; for others the walk through the store is to be asked (Astray).
 func (s *Session) Shelve(stream uint64, until time.Time, noted bool) {
 	s.stored.away.Store(true)
 	s.stored.shelf.put(stream, until, noted)

@@ -27,7 +27,7 @@ type shelf struct {
 // shelved is a call that is in the store alone.
 type shelved struct {
 	until time.Time // it may be there
-	noted bool      // when something is due to it
+	noted bool      // somebody comes when something is due to it (notes.go)
 	heard *Heard    // nil: nobody has polled for it, as for most
 }
 

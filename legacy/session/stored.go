@@ -287,8 +287,8 @@ const giveUpAtOnce = 16
 // elsewhere returns what tells the server that a session ends with those of its calls that are not in this process: their records, which
 // are about to be removed, say what the server still does for them, and the end of the session is theirs, too (G-13). A living
 // replica that has one ends it when it hears of that, and tells the server the same: twice does no harm, and
-// whether it lives is only known when its lease is over. They are read on that account, but for those that ended here, some at a time, and then the large ones one after the other:
-// all together may be larger than the memory. Where the store fails, or is too slow, the server ends the others by its own time. What
+// whether it lives is only known when its lease is over. They are read on that account, but for those that ended here, some at a
+// time, and then the large ones one after the other: all together may be larger than the memory. Where the store fails, or is too slow, the server ends the others by its own time. What
 // this process has counted for them in the store is given back at the same time.
 func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
 	if k.set.opt.Calls == nil || !k.shared && !s.stored.away.Load() {
