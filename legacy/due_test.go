@@ -85,16 +85,11 @@ func TestACallThatIsFoundLateEndsWithAWordToo(t *testing.T) {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const due = time.Hour - 3*time.Minute // by as much its record outlives its deadline
-				opt, b := stored(), newFake()
+				opt := stored()
 				opt.Replica = homeID
-				_, p := servePipe(t, opt, b)
-				p.initialize(mcp.V20251125)
-				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
-				k := <-b.held
-				want(t, "a question", k.asksLarge(1, false), nil)
-				<-answer
+				asksLarge(t, opt)
 				began := time.Now()
-				opt, b = next(opt, nil)
+				opt, b := next(opt, nil)
 				b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
 				time.Sleep(due + late)
 				log := opt.warns()
@@ -128,16 +123,11 @@ func (s *notNoting) Commit(ctx context.Context, session string, changes ...store
 func TestANoteThatCannotBeMadeAnewStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const due = time.Hour - 3*time.Minute
-		opt, b := stored(), newFake()
+		opt := stored()
 		opt.Replica = homeID
-		_, p := servePipe(t, opt, b)
-		p.initialize(mcp.V20251125)
-		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
-		k := <-b.held
-		want(t, "a question", k.asksLarge(1, false), nil)
-		<-answer
+		asksLarge(t, opt)
 		began := time.Now()
-		opt, b = next(opt, nil)
+		opt, b := next(opt, nil)
 		b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
 		back := b.comesBack()
 		log := opt.warns()

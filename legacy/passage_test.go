@@ -78,6 +78,13 @@ func (r *reading) said() (reads, atOnce int) {
 // asksLarge makes a large call of a session of its own, which is kept with its question, and dies.
 func asksLarge(t *testing.T, opt Options) *peer {
 	t.Helper()
+	p, _ := waitsLarge(t, opt)
+	return p
+}
+
+// waitsLarge is asksLarge without dying.
+func waitsLarge(t *testing.T, opt Options) (*peer, *call) {
+	t.Helper()
 	b := newFake()
 	_, p := servePipe(t, opt, b)
 	p.initialize(mcp.V20251125)
@@ -85,7 +92,7 @@ func asksLarge(t *testing.T, opt Options) *peer {
 	k := <-b.held
 	want(t, "a question", k.asksLarge(1, false), nil)
 	<-answer
-	return p
+	return p, k
 }
 
 func (c *call) asksLarge(n uint64, owed bool) error {
@@ -612,16 +619,11 @@ func TestACallThatCannotComeBackEndsWithAWord(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const due = time.Hour - 3*time.Minute // by as much its record outlives its deadline
-				opt, b := stored(), newFake()
+				opt := stored()
 				opt.Replica = homeID
-				_, p := servePipe(t, opt, b)
-				p.initialize(mcp.V20251125)
-				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
-				k := <-b.held
-				want(t, "a question", k.asksLarge(1, false), nil)
-				<-answer
+				p, k := waitsLarge(t, opt)
 				last := fmt.Sprintf("%d-1", k.Address().Stream)
-				opt, b = next(opt, nil)
+				opt, b := next(opt, nil)
 				began := time.Now()
 				b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
 				var log strings.Builder
@@ -732,17 +734,12 @@ func TestAResultInTheStoreIsFetchedWhereMemoryIsShort(t *testing.T) {
 	for _, times := range []int64{10, 11, 12, 16} {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opt, b := stored(), newFake()
+				opt := stored()
 				opt.Replica = homeID
-				_, p := servePipe(t, opt, b)
-				p.initialize(mcp.V20251125)
-				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
-				k := <-b.held
-				want(t, "a question", k.asksLarge(1, false), nil)
-				<-answer
+				p, k := waitsLarge(t, opt)
 				last := fmt.Sprintf("%d-2", k.Address().Stream)
 				k.finish(`"` + strings.Repeat("r", flowSize) + `"`)
-				opt, b = next(opt, budget.New(times*flowSize))
+				opt, b := next(opt, budget.New(times*flowSize))
 				_, q := servePipe(t, opt, b)
 				q.goOn(b, p.session)
 				for range 2 {

@@ -155,16 +155,22 @@ func TestACallThatLeftMemoryCountsUntilItEnds(t *testing.T) {
 	}
 }
 
+// shakyRoom is a client's session in a store that may be away, and the room that is counted for it there.
+func shakyRoom(t *testing.T) (*shaky, *budget.Room, *fakeBackend, *peer) {
+	t.Helper()
+	room := budget.NewRoom(1 << 30)
+	opt, b := stored(), newFake()
+	s := &shaky{Store: opt.Store}
+	opt.Store, opt.StoreRoom, opt.Replica, opt.Peers, opt.StoreWait = s, room, homeID, dead{}, time.Hour
+	_, p := servePipe(t, opt, b)
+	p.initialize(mcp.V20251125)
+	return s, room, b, p
+}
+
 // TestWhatTheStoreRemovesLateCountsUntilThen: the call ended while it was away.
 func TestWhatTheStoreRemovesLateCountsUntilThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s *shaky
-		room := budget.NewRoom(1 << 30)
-		opt, b := stored(), newFake()
-		s = &shaky{Store: opt.Store}
-		opt.Store, opt.StoreRoom, opt.Replica, opt.StoreWait = s, room, homeID, time.Hour
-		_, p := servePipe(t, opt, b)
-		p.initialize(mcp.V20251125)
+		s, room, b, p := shakyRoom(t)
 		own := room.Used()
 		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
 		k := <-b.held
@@ -183,12 +189,7 @@ func TestWhatTheStoreRemovesLateCountsUntilThen(t *testing.T) {
 // TestAnAnswerThatIsTakenBackDoesNotCount: the call is what it was.
 func TestAnAnswerThatIsTakenBackDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := budget.NewRoom(1 << 30)
-		opt, b := stored(), newFake()
-		s := &shaky{Store: opt.Store}
-		opt.Store, opt.StoreRoom, opt.Replica, opt.Peers, opt.StoreWait = s, room, homeID, dead{}, time.Hour
-		_, p := servePipe(t, opt, b)
-		p.initialize(mcp.V20251125)
+		s, room, b, p := shakyRoom(t)
 		k := p.asked(b)
 		asked := room.Used()
 		s.hung.begin()
@@ -205,12 +206,7 @@ func TestAnAnswerThatIsTakenBackDoesNotCount(t *testing.T) {
 // TestACallForWhichTheStoreWasAwayIsFoundWhereItCounts: it lasts from when it was taken.
 func TestACallForWhichTheStoreWasAwayIsFoundWhereItCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := budget.NewRoom(1 << 30)
-		opt, b := stored(), newFake()
-		s := &shaky{Store: opt.Store}
-		opt.Store, opt.StoreRoom, opt.Replica, opt.Peers, opt.StoreWait = s, room, homeID, dead{}, time.Hour
-		_, p := servePipe(t, opt, b)
-		p.initialize(mcp.V20251125)
+		s, room, b, p := shakyRoom(t)
 		own := room.Used()
 		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
 		k := <-b.held
