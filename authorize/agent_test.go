@@ -137,7 +137,7 @@ func TestRenewsBeforeExpiry(t *testing.T) {
 	}
 }
 
-// age makes a login one whose access token has expired, and that was got long ago.
+// age makes a login one whose access token has expired, and that was got long ago, as its page was opened.
 func age(t *testing.T, a *Agent) {
 	t.Helper()
 	l := *a.login.Load()
@@ -145,6 +145,19 @@ func age(t *testing.T, a *Agent) {
 	l.Renew, l.Expires, l.Updated, l.SignedIn = past, past, past, past
 	a.login.Store(&l)
 	if err := a.store.save(&l); err != nil {
+		t.Fatal(err)
+	}
+	later(t, a, time.Hour)
+}
+
+// later has the pages that were opened be of some time ago.
+func later(t *testing.T, a *Agent, ago time.Duration) {
+	t.Helper()
+	tabs := a.store.tabs()
+	for n := range tabs {
+		tabs[n].At = tabs[n].At.Add(-ago)
+	}
+	if err := a.store.keepTabs(tabs); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -84,9 +84,15 @@ func TestAForeignStateEndsNothing(t *testing.T) {
 // begun begins a sign-in that nobody finishes, and returns what the person is told.
 func begun(t *testing.T, a *Agent) *Pending {
 	t.Helper()
+	return begunFor(t, a, &Refusal{Status: http.StatusUnauthorized})
+}
+
+// begunFor is begun for a refusal.
+func begunFor(t *testing.T, a *Agent, refused *Refusal) *Pending {
+	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := a.Renew(ctx, Refusal{Status: http.StatusUnauthorized})
+		err := a.Renew(ctx, *refused)
 		cancel()
 		if pending, ok := errors.AsType[*Pending](err); ok && pending.URL != "" {
 			return pending
@@ -96,6 +102,70 @@ func begun(t *testing.T, a *Agent) *Pending {
 	}
 	t.Fatal("no address to sign in at")
 	return nil
+}
+
+// wants is how a server refuses the present login, for want of a scope.
+func wants(a *Agent, scope string) *Refusal {
+	return &Refusal{Authorization: a.Login().header(), Status: http.StatusForbidden, Challenge: []string{`Bearer error="insufficient_scope", scope="` + scope + `"`}}
+}
+
+// An authorization server may end a sign-in without anybody: then a server that wants another
+// scope each time, or a login that cannot be renewed, would have one tab after another opened.
+func TestOnlySomePagesOpenInAWhileWhateverTheyLedTo(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, nil)
+	for n, scope := range []string{"", "one", "two"} {
+		i.Set(func() { i.Wants = scope })
+		if err := call(t, a); err != nil || i.Get(&i.Tabs) != n+1 {
+			t.Fatalf("for the scope %q: %v; %d pages", scope, err, i.Get(&i.Tabs))
+		}
+	}
+	other := newAgent(t, i, func(o *Options) { o.Dir = a.opt.Dir }) // as another process
+	for n, next := range []func() *Pending{
+		func() *Pending { return begunFor(t, a, wants(a, "three")) },
+		func() *Pending { return begunFor(t, other, wants(a, "four")) },
+		func() *Pending {
+			l := a.Login().bare(true)
+			if err := a.store.save(l); err != nil {
+				t.Fatal(err)
+			}
+			a.login.Store(l)
+			return begun(t, a)
+		},
+	} {
+		pending := next()
+		if pending.Opened || !strings.Contains(pending.Error(), "Open this address in a browser on this machine") || i.Get(&i.Tabs) != 3+n {
+			t.Fatalf("told %v; %d pages", pending, i.Get(&i.Tabs))
+		}
+		browse(pending.URL) // the person
+		l, err := a.store.load()
+		if err != nil || l.header() == "" {
+			t.Fatalf("the page led to no login: %v", err)
+		}
+		a.login.Store(l)
+	}
+	later(t, a, tabsWhile)
+	i.Set(func() { i.Wants = "five" })
+	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 7 {
+		t.Errorf("ten minutes later: %v; %d pages", err, i.Get(&i.Tabs))
+	}
+}
+
+// Nor does a page open again at once for who declined.
+func TestAPageThatLedToNoLoginIsNotOpenedAgainSoSoon(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, nil)
+	i.Declines = true
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if err := a.Renew(ctx, Refusal{Status: http.StatusUnauthorized}); err == nil {
+			t.Error("a sign-in that was declined succeeded")
+		}
+		cancel()
+	}
+	if i.Get(&i.Tabs) != 1 {
+		t.Errorf("%d pages", i.Get(&i.Tabs))
+	}
 }
 
 func TestATakenPortIsNoMatter(t *testing.T) {

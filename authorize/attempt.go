@@ -23,8 +23,9 @@ type attempt struct {
 	done chan struct{} // closed at the end
 	err  error         // why it failed; read after done
 
-	shown func(Pending) // called with what the person can do; may be nil
-	over  *time.Time    // of the sign-in whose login will not do, since another is wanted; nil: any will
+	shown  func(Pending) // called with what the person can do; may be nil
+	bidden bool          // a person asked for it by command, and not a server
+	over   *time.Time    // of the sign-in whose login will not do, since another is wanted; nil: any will
 
 	wantsTab chan struct{} // gets a value when somebody needs the browser; full from the start but for Refusal.Shown
 

@@ -60,7 +60,7 @@ func (a *Agent) Paste(ctx context.Context, challenge []string, show func(Pending
 // byCommand is an attempt that nothing but a command has caused.
 func (a *Agent) byCommand(challenge []string) *attempt {
 	refused := Refusal{Status: http.StatusUnauthorized, Challenge: challenge}
-	t := &attempt{agent: a, refused: refused, asked: refused.read(), wantsTab: make(chan struct{}, 1)}
+	t := &attempt{agent: a, refused: refused, asked: refused.read(), bidden: true, wantsTab: make(chan struct{}, 1)}
 	if l := a.login.Load(); l != nil {
 		t.over = &l.SignedIn
 	}

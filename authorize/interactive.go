@@ -9,13 +9,8 @@ import (
 	"github.com/mcpbridge/bridge/internal/browser"
 )
 
-const (
-	// lookEvery is how often a process looks for what another one has done.
-	lookEvery = 200 * time.Millisecond
-	// tabEvery bounds how often a browser is asked to open a page for one server,
-	// by however many processes.
-	tabEvery = 2 * time.Minute
-)
+// lookEvery is how often a process looks for what another one has done.
+const lookEvery = 200 * time.Millisecond
 
 // ask has the person sign in. One process at a time leads: it holds the port to
 // which the browser comes back. The others look at what is kept, and one of them
@@ -149,24 +144,23 @@ func (t *attempt) prepare(ctx context.Context, at *place, e *entrance) (*pending
 	return p, a.store.keepPending(p)
 }
 
-// browse opens the page of a sign-in, unless a browser was asked to do so a short
-// time ago. It reports whether one was asked to open this page.
+// browse opens the page of a sign-in, unless it is too soon for one more. What a person asked
+// for by command opens always. It reports whether a browser was asked to open this page.
 func (t *attempt) browse(p *pending) bool {
 	a := t.agent
 	if len(a.opt.Browser) == 0 && !browser.Seen(os.Environ()) {
 		a.opt.Log.Warn().Str("url", p.URL).Msg("sign in: open this address in a browser")
 		return false
 	}
-	stamp, name := key(a.opt.Server)+openedFile, a.store.pendingName(p.State)
-	if info, err := os.Stat(a.store.Path(stamp)); err == nil && lately(info.ModTime(), tabEvery) {
-		last, err := a.store.Content(stamp)
-		return err == nil && string(last) == name // else it was another page, which has had its answer
+	page, tabs := a.store.pendingName(p.State), a.store.tabs()
+	if !t.bidden && a.tooSoon(tabs) {
+		return tabs[len(tabs)-1].Page == page
 	}
-	if err := a.store.Replace(stamp, []byte(name)); err != nil {
+	if err := a.store.keepTabs(append(tabs, tab{page, time.Now()})); err != nil {
 		return false // else nothing would keep tabs from being opened again and again
 	}
 	if err := browser.Open(a.opt.Browser, p.URL); err != nil {
-		_ = os.Remove(a.store.Path(stamp)) // no tab was opened: whoever can may do so
+		_ = a.store.keepTabs(tabs) // no tab was opened: whoever can may do so
 		a.opt.Log.Warn().Err(err).Str("url", p.URL).Msg("the browser cannot be opened (auth.browser): open this address to sign in")
 		return false
 	}

@@ -187,7 +187,6 @@ func (a *Agent) finish(ctx context.Context, l *Login) error {
 		return err
 	}
 	a.store.eachPending(func(name string, _ *pending) { _ = os.Remove(a.store.Path(name)) })
-	_ = os.Remove(a.store.Path(key(a.opt.Server) + openedFile)) // the next sign-in, for more scopes, is another story
 	a.adopt(l)
 	return nil
 }
