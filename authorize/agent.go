@@ -20,7 +20,7 @@ type Agent struct {
 
 	mu      sync.Mutex
 	renewal *renewal      // the newest; nil: none
-	attempt *attempt      // under way; nil: none
+	attempt *attempt      // under way, or the one that follows it; nil: none
 	signed  chan struct{} // closed at the next sign-in
 
 	ctx  context.Context // ends with Close
@@ -276,7 +276,8 @@ func (a *Agent) SignedIn() <-chan struct{} {
 	return a.signed
 }
 
-// join returns the attempt that is under way, or begins one; nil after Close.
+// join returns the attempt that is under way, or the one that follows it for what that does not
+// ask for, or begins one; nil after Close.
 func (a *Agent) join(refused *Refusal) *attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -284,16 +285,20 @@ func (a *Agent) join(refused *Refusal) *attempt {
 		return nil
 	}
 	wanted := refused.read()
-	if t := a.attempt; t != nil && covers(t.asked.scopes, wanted.scopes) {
-		if !refused.Shown {
-			t.needTab()
+	t := a.attempt
+	if t != nil && t.before != nil {
+		if covers(t.before.asked.scopes, wanted.scopes) {
+			t = t.before
+		} else {
+			t.asked.scopes = union(t.asked.scopes, wanted.scopes) // it has not begun
 		}
+	}
+	if t != nil && covers(t.asked.scopes, wanted.scopes) {
+		t.showForLocked(refused)
 		return t
 	}
-	t := &attempt{agent: a, refused: *refused, asked: wanted, before: a.attempt, done: make(chan struct{}), wantsTab: make(chan struct{}, 1)}
-	if !refused.Shown {
-		t.needTab()
-	}
+	t = &attempt{agent: a, refused: *refused, asked: wanted, before: a.attempt, done: make(chan struct{}), wantsTab: make(chan struct{}, 1)}
+	t.showForLocked(refused)
 	a.attempt = t
 	a.work.Go(func() {
 		t.run(a.ctx)

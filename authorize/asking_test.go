@@ -168,6 +168,56 @@ func TestAPageThatLedToNoLoginIsNotOpenedAgainSoSoon(t *testing.T) {
 	}
 }
 
+// While a page waits for its person, requests that want other rights, and those that come after
+// them, are told of it: one more page, for all of these together, follows.
+func TestWhoWantsOtherRightsMeanwhileIsToldOfThePage(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
+	browse(begun(t, a).URL)
+	first := begunFor(t, a, wants(a, "one"))
+	for _, scope := range []string{"two", "one", "three", "two"} {
+		if pending := begunFor(t, a, wants(a, scope)); pending.URL != first.URL {
+			t.Errorf("who wants %s is told %v instead of %s", scope, pending, first.URL)
+		}
+	}
+	var shown *Pending
+	if err := a.Invite(t.Context(), *wants(a, "four")); !errors.As(err, &shown) || shown.URL != first.URL {
+		t.Errorf("who shows the page is told %v", err)
+	}
+	browse(first.URL)
+	next := first
+	for end := time.Now().Add(patience); next.URL == first.URL && time.Now().Before(end); {
+		next = begunFor(t, a, wants(a, "two"))
+	}
+	browse(next.URL)
+	if l := a.Login(); !covers(l.Requested, []string{"one", "two", "three", "four"}) {
+		t.Errorf("after both pages there are the rights %v", l.Requested)
+	}
+}
+
+// Nobody signed in at the first page: no other one opens for requests that have long ended.
+func TestAPageThatNobodyAnswersIsFollowedByNone(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, nil)
+	first := &attempt{agent: a, done: make(chan struct{}), wantsTab: make(chan struct{}, 1)}
+	a.attempt = first
+	ended := make(chan error, 1)
+	next := a.join(&Refusal{Status: http.StatusUnauthorized, Challenge: []string{`Bearer scope="more"`}})
+	go func() { <-next.done; ended <- next.err }()
+	first.err = first.late(expired(t))
+	close(first.done)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "nobody signed in") || i.Get(&i.Tabs) != 0 {
+		t.Errorf("told %v; %d pages", err, i.Get(&i.Tabs))
+	}
+}
+
+// expired is a context whose time is over.
+func expired(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func TestATakenPortIsNoMatter(t *testing.T) {
 	i := issuer.New(t)
 	a := newAgent(t, i, nil)

@@ -17,8 +17,8 @@ import (
 type attempt struct {
 	agent   *Agent
 	refused Refusal
-	asked   challenge
-	before  *attempt // which this one follows; nil: none
+	asked   challenge // widened by others as long as it follows another one, with agent.mu held
+	before  *attempt  // under way, which this one follows; nil: none. Guarded by agent.mu
 
 	done chan struct{} // closed at the end
 	err  error         // why it failed; read after done
@@ -43,8 +43,21 @@ func (t *attempt) needTab() {
 	}
 }
 
+// showForLocked asks for the browser, also for the page that comes first, unless whoever was refused
+// shows the page.
+func (t *attempt) showForLocked(refused *Refusal) {
+	if refused.Shown {
+		return
+	}
+	t.needTab()
+	if t.before != nil {
+		t.before.needTab()
+	}
+}
+
 // told returns a channel that is closed when it is known what the person can do.
 func (t *attempt) told() <-chan struct{} {
+	t = t.front()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
@@ -56,8 +69,19 @@ func (t *attempt) told() <-chan struct{} {
 	return t.known
 }
 
+// front returns the attempt that is under way: the person finishes that one first.
+func (t *attempt) front() *attempt {
+	t.agent.mu.Lock()
+	defer t.agent.mu.Unlock()
+	if t.before != nil {
+		return t.before
+	}
+	return t
+}
+
 // pending says what the person can do meanwhile, or that there is nothing to do.
 func (t *attempt) pending() error {
+	t = t.front()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.quiet {
@@ -83,12 +107,8 @@ func (t *attempt) show(p Pending) {
 }
 
 func (t *attempt) run(ctx context.Context) {
-	if t.before != nil {
-		select {
-		case <-t.before.done:
-		case <-ctx.Done():
-		}
-		t.before = nil
+	if t.err = t.follows(ctx); t.err != nil {
+		return // which was told of
 	}
 	t.err = t.get(ctx)
 	if ctx.Err() == nil {
@@ -97,6 +117,27 @@ func (t *attempt) run(ctx context.Context) {
 	if t.err != nil && ctx.Err() == nil {
 		t.agent.opt.Log.Warn().Err(t.err).Msg("the sign-in failed")
 	}
+}
+
+// follows waits for the end of the attempt before. Where nobody came for that, this one is over,
+// too: nobody may wait for its page any more.
+func (t *attempt) follows(ctx context.Context) error {
+	before := t.front()
+	if before == t {
+		return nil
+	}
+	select {
+	case <-before.done:
+	case <-ctx.Done():
+		return before.late(ctx)
+	}
+	t.agent.mu.Lock()
+	t.before = nil // nobody widens this one from now on
+	t.agent.mu.Unlock()
+	if errors.Is(before.err, errNobody) {
+		return before.err
+	}
+	return nil
 }
 
 // get tries what needs nobody first.
