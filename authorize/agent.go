@@ -290,8 +290,10 @@ func (a *Agent) join(refused *Refusal) *attempt {
 		if covers(t.before.asked.scopes, wanted.scopes) {
 			t = t.before
 		} else {
-			t.asked.scopes = union(t.asked.scopes, wanted.scopes) // it has not begun
+			t.asked.scopes = bounded(union(t.asked.scopes, wanted.scopes)) // it has not begun; what has no room is refused again
 		}
+		t.showForLocked(refused)
+		return t
 	}
 	if t != nil && covers(t.asked.scopes, wanted.scopes) {
 		t.showForLocked(refused)

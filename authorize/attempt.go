@@ -234,7 +234,8 @@ func (t *attempt) suits(l *Login) bool {
 
 // scopes chooses what to ask for: what the operator set, else what the challenge
 // wants, else what the metadata list; with all that was asked for before, so that
-// a step-up takes nothing away (SEP-2350).
+// a step-up takes nothing away (SEP-2350). Where there is no room for all, what is wanted
+// now goes first, and then what was given.
 func (t *attempt) scopes(at *place) []string {
 	a := t.agent
 	var wanted []string
@@ -247,8 +248,13 @@ func (t *attempt) scopes(at *place) []string {
 		wanted = at.scopes
 	}
 	if l := a.login.Load(); l != nil && l.Issuer == at.meta.Issuer && t.refused.Status == http.StatusForbidden {
-		wanted = union(union(l.Requested, l.Granted), wanted)
+		all := union(union(l.Requested, l.Granted), wanted)
+		if len(bounded(all)) < len(all) {
+			all = union(union(wanted, l.Granted), l.Requested)
+		}
+		wanted = all
 	}
+	wanted = bounded(wanted)
 	if !a.alone() && covers(at.meta.ScopesSupported, []string{"offline_access"}) {
 		wanted = union(wanted, []string{"offline_access"})
 	}

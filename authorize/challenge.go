@@ -52,7 +52,7 @@ func (c *challenge) merge(one oauthex.Challenge) {
 		c.metadata = one.Params["resource_metadata"]
 	}
 	if c.scopes == nil && one.Params["scope"] != "" {
-		c.scopes = strings.Fields(clip.Printable(one.Params["scope"]))
+		c.scopes = bounded(strings.Fields(clip.Printable(one.Params["scope"])))
 	}
 	if c.code == "" {
 		c.code = one.Params["error"]
@@ -78,6 +78,20 @@ func union(a, b []string) []string {
 		}
 	}
 	return all
+}
+
+// maxScopes bounds the scopes of one sign-in, in bytes: they are in the address of its page, and are kept.
+const maxScopes = 4 << 10
+
+// bounded returns as many of the first scopes as there is room for.
+func bounded(scopes []string) []string {
+	size := 0
+	for n, scope := range scopes {
+		if size += len(scope) + 1; size > maxScopes {
+			return scopes[:n:n]
+		}
+	}
+	return scopes
 }
 
 // covers reports whether all of the wanted scopes are among those.
