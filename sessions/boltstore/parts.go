@@ -23,12 +23,9 @@ const (
 )
 
 // settleInParts is settle where all that is recent is in the journal, but for these changes: what they leave comes last, as a whole. A part
-// is on the disk once it is in the file, and what a relaxed journal has need not be: after a crash of the machine a commit would be
-// there by half.
+// is on the disk once it is in the file, and what a relaxed journal has need not be: without a sync before it a commit would
+// be there by half after a crash of the machine.
 func (s *Store) settleInParts(state byte, but []done) error {
-	if s.journal.sync() != nil {
-		return s.settle(state)
-	}
 	fresh := make(map[store.Address]bool, len(but))
 	for i := range but {
 		fresh[but[i].at] = true
@@ -39,7 +36,7 @@ func (s *Store) settleInParts(state byte, but []done) error {
 	}
 	s.short = true
 	// Where the disk is full there is room once what was removed has left the file.
-	if s.bring(math.MaxInt, func(at store.Address, e *recentEntry) bool { return e.raw == nil && !fresh[at] }) != nil {
+	if s.journal.sync() != nil || s.bring(math.MaxInt, func(at store.Address, e *recentEntry) bool { return e.raw == nil && !fresh[at] }) != nil {
 		return err
 	}
 	return s.bringAll(state, fresh)
@@ -48,6 +45,9 @@ func (s *Store) settleInParts(state byte, but []done) error {
 // bringAll brings all that is recent into the file, in parts and what is fresh at the end, and begins the journal anew.
 func (s *Store) bringAll(state byte, fresh map[store.Address]bool) error {
 	parts, err := s.parts(fresh)
+	if len(parts) > 0 && s.journal.sync() != nil {
+		parts = nil
+	}
 	for _, entries := range parts {
 		if err == nil {
 			err = s.bring(entries, func(at store.Address, _ *recentEntry) bool { return !fresh[at] })
