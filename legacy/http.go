@@ -118,11 +118,11 @@ func (h *HTTP) Busy() int { return h.Sessions() + h.guests.len() }
 
 // Shutdown stops taking requests, lets those under way finish until ctx is done,
 // then ends all sessions and the janitor. Answers to server requests are still
-// taken meanwhile, since requests under way may wait for them. It returns ctx's
-// error when requests had to be cut off.
+// taken meanwhile, since requests under way may wait for them, and so are clients that come back for
+// the rest of a stream. It returns ctx's error when requests had to be cut off.
 func (h *HTTP) Shutdown(ctx context.Context) error {
 	h.refuse()
-	err := h.gate.Wait(ctx)
+	err := h.finish(ctx)
 	h.Close()
 	return err
 }
@@ -150,10 +150,38 @@ func (h *HTTP) drain(ctx context.Context) (err error) {
 		h.sessions.Vacate()
 		h.channels.Vacate(errRetired)
 		step, cancel := context.WithTimeout(ctx, vacateEvery)
-		err = h.gate.Wait(step)
+		err = h.finish(step)
 		cancel()
 	}
 	return err
+}
+
+// fetchedEvery is how often it is looked whether clients have come for what they are owed.
+const fetchedEvery = 50 * time.Millisecond
+
+// finish waits until nothing is under way, and no client can be expected to fetch the end of a call any more, or
+// else returns ctx's error when that ends first.
+func (h *HTTP) finish(ctx context.Context) error {
+	look := time.NewTicker(fetchedEvery)
+	defer look.Stop()
+	for {
+		if err := h.gate.Wait(ctx); err != nil {
+			return err
+		}
+		owing := h.sessions.Owing()
+		if len(owing) == 0 {
+			return nil
+		}
+		for _, s := range owing { // and then whoever they have begun to owe meanwhile, by an answer
+			for s.Owes() {
+				select {
+				case <-look.C:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+	}
 }
 
 // Close ends all sessions and the janitor at once. What is under way gets its last words, for which

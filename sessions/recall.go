@@ -1,6 +1,10 @@
 package sessions
 
-import "github.com/mcpbridge/bridge/internal/budget"
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+)
 
 // Exhausted reports that the stream has ended and holds nothing after this event.
 func (s *Stream) Exhausted(after uint64) bool {
@@ -100,6 +104,17 @@ func (s *Stream) Delivered() bool {
 }
 
 func (s *Stream) deliveredLocked() bool { return s.ended && !s.missed && s.sent >= s.log.Last() }
+
+// Owed reports that the stream has ended, and that its client is yet to fetch the rest: it is just doing so, or knows
+// where to go on and left no longer ago than this.
+func (s *Stream) Owed(within time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended || s.deliveredLocked() {
+		return false
+	}
+	return s.at != nil || s.sent > 0 && s.left != 0 && now()-s.left < within
+}
 
 // Last returns the number of the latest event, 0 before the first.
 func (s *Stream) Last() uint64 {

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/observe"
@@ -30,6 +31,7 @@ type Stream struct {
 	log    Log
 	at     *attachment
 	sent   uint64        // the last event that reached a carrier's connection
+	left   time.Duration // when its last carrier went; zero: it had none yet
 	spare  *budget.Spare // nil: the stream is not retired, or forgotten
 }
 
@@ -263,6 +265,7 @@ func (s *Stream) crowdedLocked() bool { return s.at != nil && s.log.Over() }
 func (s *Stream) unsetLocked() *attachment {
 	at := s.at
 	s.at = nil
+	s.left = now()
 	at.wake()
 	s.offerLocked()
 	if s.volatile {

@@ -58,9 +58,11 @@ type Fleet struct {
 	ready readiness
 	table atomic.Pointer[table]
 
-	stopping context.Context // ends the handovers
+	stopping context.Context // no mount keeps its sessions any longer
 	stop     context.CancelFunc
-	handover sync.WaitGroup
+	cutting  context.Context // nor the calls of one that is retired
+	cut      context.CancelFunc
+	handover errgroup.Group // one for each retired mount; returns when that has ended
 
 	mu      sync.Mutex // guards what follows, and replacing the table
 	present []*Member
@@ -73,6 +75,7 @@ func Open(specs []Spec, opt Options) (*Fleet, error) {
 	f := &Fleet{opt: opt, known: map[*Member]map[string]http.Handler{}}
 	f.ready.fleet = f
 	f.stopping, f.stop = context.WithCancel(context.Background())
+	f.cutting, f.cut = context.WithCancel(context.Background())
 	change, err := f.Prepare(specs)
 	if err != nil {
 		return nil, err
@@ -184,14 +187,21 @@ func (c *Change) summarize(before []*Member) {
 }
 
 // Shutdown ends every mount: it refuses what is new and gives running calls until
-// ctx to finish.
+// ctx to finish. Retired mounts whose time to end has begun keep that, but no longer than ctx.
 func (f *Fleet) Shutdown(ctx context.Context) error {
 	f.ready.stopping.Store(true)
+	defer context.AfterFunc(ctx, f.cut)()
+	f.stop()
 	var ends errgroup.Group
-	for _, m := range f.all() {
+	ends.Go(f.handover.Wait)
+	for _, m := range f.Members() {
 		ends.Go(func() error { return m.Shutdown(ctx) })
 	}
-	return ends.Wait()
+	err := ends.Wait()
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // which was the end of retired mounts, too
+	}
+	return err
 }
 
 // Close ends every mount at once.
@@ -201,14 +211,4 @@ func (f *Fleet) Close() {
 	if err := f.Shutdown(ended); err != nil && !errors.Is(err, context.Canceled) {
 		f.opt.Log.Debug().Err(err).Msg("a mount did not end in order")
 	}
-}
-
-// all returns every mount and ends the handovers: from now on the caller ends
-// the mounts.
-func (f *Fleet) all() []*Member {
-	f.stop()
-	f.handover.Wait()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Concat(f.present, f.retired)
 }

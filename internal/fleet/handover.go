@@ -26,7 +26,7 @@ func (f *Fleet) replace(members []*Member, limit, drain time.Duration) {
 	f.setLocked(members)
 	f.bequeathLocked()
 	for _, m := range leaving {
-		f.handover.Go(func() { f.retire(m, limit, drain) })
+		f.handover.Go(func() error { return f.retire(m, limit, drain) })
 	}
 }
 
@@ -80,10 +80,11 @@ func (m *Member) recalls(present *Member, r *http.Request, session string) bool 
 // lookEvery is how often a retired mount is asked whether its sessions have ended.
 const lookEvery = 200 * time.Millisecond
 
-// retire ends a mount when its last session has ended or limit has passed.
-func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
+// retire ends a mount when its last session has ended or limit has passed, or the whole fleet ends. The error is that of the end
+// of the fleet: that it had to cut off what ran.
+func (f *Fleet) retire(m *Member, limit, drain time.Duration) error {
 	if !f.outlast(m, limit) {
-		return // everything ends now
+		return m.Shutdown(f.cutting)
 	}
 	switch {
 	case m.Busy() > 0:
@@ -94,14 +95,18 @@ func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
 	default:
 		m.spec.Log.Info().Msg("the last session under the old settings has ended")
 	}
-	ctx, cancel := context.WithTimeout(f.stopping, drain)
+	ctx, cancel := context.WithTimeout(f.cutting, drain) // a stop takes nothing of it away
 	defer cancel()
-	_ = m.Retire(ctx) // what it cut off was said to end
+	err := m.Retire(ctx)
+	if f.cutting.Err() == nil {
+		err = nil // what it cut off was said to end
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.retired = slices.DeleteFunc(f.retired, func(r *Member) bool { return r == m })
 	f.setLocked(f.present)
 	f.astrayLocked(m.Scope())
+	return err
 }
 
 // astrayLocked tells those who have the store of a mount that has ended of the calls that it left there, unless

@@ -23,6 +23,7 @@ type storedCall struct {
 	unsure  bool       // the store may have a newer one than that, or one at all
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
+	word    bool       // but the call's last word
 	gone    bool       // another replica has the call, which was learnt at its end
 	taken   *takeBack  // the call was left as it was before an answer; nil: it was not
 	expires time.Time  // of the record in the store
@@ -57,6 +58,16 @@ func (sc *storedCall) release() {
 	if sc.version == 0 && !sc.unsure {
 		sc.kept.Release()
 	}
+}
+
+// hasWord reports whether the call's last word is in the store. sc is nil where nothing was kept.
+func (sc *storedCall) hasWord() bool {
+	if sc == nil {
+		return false
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.word
 }
 
 // How long an answer, a cancellation and the response of a call, and a call that ends without
@@ -234,6 +245,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	err := errNoWord
 	if msg != nil {
 		err = record.keepWord(ex, w, message.CopyText(msg))
+		record.word = err == nil
 	}
 	if errors.Is(err, errNoWord) || errors.Is(err, budget.ErrNoRoom) {
 		if err = record.remove(ex, w); err == nil {

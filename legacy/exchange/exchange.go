@@ -318,7 +318,7 @@ func (ex *Exchange) release() {
 	ex.commit.Remove()
 	if ex.session != nil {
 		if st := ex.stream.Load(); st != nil {
-			ex.session.Streams().Retire(st, ex.unproven && !ex.session.BoundTo(ex.auth))
+			ex.session.Streams().Retire(st, ex.unproven && !ex.session.BoundTo(ex.auth), ex.stored.hasWord())
 		}
 	}
 	ex.hold.Release()

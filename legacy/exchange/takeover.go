@@ -205,7 +205,7 @@ func (c *FoundCall) speak(s *session.Session) {
 	st := s.Streams().BringBack(c.record.Stream, c.record.Of, c.record.events(), c.record.Last)
 	st.Owe()
 	st.Seal(nil)
-	s.Streams().Retire(st, false)
+	s.Streams().Retire(st, false, true)
 }
 
 func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCall) error {

@@ -157,11 +157,21 @@ func (set *Set) Close() {
 	}
 }
 
-// Vacate ends the sessions that have nothing under way, and has none come back here from the store any more:
+// Vacate ends the sessions that have nothing under way and owe nothing, and has none come back here from the store any more:
 // another set of the same store may have them from now on. Its owner has begun to refuse requests.
 func (set *Set) Vacate() {
 	set.vacated.Store(true)
-	set.table.Vacate()
+	set.table.Vacate((*Session).Owes)
+}
+
+// Owing returns the sessions whose clients can be expected to come for the end of a call.
+func (set *Set) Owing() (owing []*Session) {
+	for _, use := range set.table.All() {
+		if use.Value.Owes() {
+			owing = append(owing, use.Value)
+		}
+	}
+	return owing
 }
 
 // Renew makes sure of the calls that are kept, after a time in which other

@@ -19,7 +19,7 @@ func TestAStreamThatComesBackOutlastsTheOneThatLeft(t *testing.T) {
 	s.Forget(before)
 	want(t, "what is found", s.Find(before.ID()) == after, true)
 	before.Finish(nil)
-	s.Retire(before, false)
+	s.Retire(before, false, false)
 	want(t, "streams that are kept for a while", len(s.callsLocked().retired), 0)
 }
 

@@ -35,7 +35,7 @@ func (s *Set) ends(delivered bool) *sessions.Stream {
 	}
 	st.Finish(bytes.Repeat([]byte("x"), large))
 	c.Leave()
-	s.Retire(st, false)
+	s.Retire(st, false, false)
 	return st
 }
 

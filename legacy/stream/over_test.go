@@ -17,7 +17,7 @@ func TestACallIsOverThatEndedHereAndWasLeftToNobody(t *testing.T) {
 	}
 	end := func(st *sessions.Stream) {
 		st.Finish(nil)
-		s.Retire(st, false)
+		s.Retire(st, false, false)
 	}
 	ended, left := s.add(""), s.add("")
 	is("one that is under way", ended.ID(), false)

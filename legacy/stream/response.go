@@ -46,7 +46,7 @@ type Response struct {
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
-	unseen   *http.Request       // of a client that has seen no event yet; nil once the head was written
+	r        *http.Request       // the same
 	rc       http.ResponseController
 	buf      *[]byte
 	begun    bool      // the head was written
@@ -72,7 +72,7 @@ func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of st
 		st = set.add(of)
 	}
 	c := e.newResponse(w, st, set, time.Time{})
-	c.unseen = r
+	c.r = r
 	st.Attach(c, 0)
 	if set != nil && message.Priming(set.session.Version) {
 		st.Put(nil)
@@ -109,9 +109,8 @@ func (c *Response) remind(seq uint64) {
 	}
 }
 
-// Flush sends the buffer, unless the client left before it learnt the id of any event:
-// what is written then goes nowhere, but would count as sent (E-23). The last one stays with net/http, which sends it
-// together with the end of the response: that saves a system call.
+// Flush sends the buffer, unless the client has left where that is looked at (isGoneLocked).
+// The last one stays with net/http, which sends it together with the end of the response: that saves a system call.
 func (c *Response) Flush(last bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,14 +118,22 @@ func (c *Response) Flush(last bool) error {
 		c.last = last
 		return sessions.ErrBlocked
 	}
-	if !last && c.unseen != nil && quiet.Departed(c.unseen) { // with the last it makes no difference
-		return errClosed
-	}
 	return c.flushLocked(last)
 }
 
+// isGoneLocked looks whether the client has left, before something is written that would go nowhere, but count as sent:
+// events before it has learnt the id of any (E-23), with the last of which it makes no difference, and the last one where
+// the process may end with it.
+func (c *Response) isGoneLocked(last bool) bool {
+	matters := !c.begun
+	if last {
+		matters = c.endpoint.opt.Gate.IsShut()
+	}
+	return matters && c.r != nil && quiet.Departed(c.r)
+}
+
 func (c *Response) flushLocked(last bool) error {
-	if c.w == nil {
+	if c.w == nil || c.isGoneLocked(last) {
 		return errClosed
 	}
 	c.beginLocked()
@@ -249,7 +256,7 @@ func (c *Response) Leave() {
 	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
 		c.beginLocked()
 	}
-	c.w = nil
+	c.w, c.r = nil, nil
 	message.Release(&c.buf)
 	c.mu.Unlock()
 	if detached {
@@ -281,7 +288,7 @@ func (c *Response) beginLocked() {
 	if c.begun {
 		return
 	}
-	c.begun, c.unseen = true, nil
+	c.begun = true
 	web.EndConnection(c.endpoint.opt.Gate, c.w)
 	web.BeginStream(c.w)
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -15,6 +16,7 @@ type retired struct {
 	set       *Set
 	stream    *sessions.Stream
 	visitor   bool // of somebody who knows no more than the session's id
+	kept      bool // its end is in a store, too
 }
 
 // GiveBack implements budget.Giver.
@@ -68,9 +70,9 @@ func (s *Set) dropRetiredLocked(k *retired) {
 // connection can fetch the end (E-20). Where memory is short those go whose last word was
 // delivered, oldest first (GiveBack). When there are too many, one whose last word
 // was delivered gives way, if there is one, then a visitor's: of a request with credentials
-// that the session is not bound to.
-func (s *Set) Retire(st *sessions.Stream, visitor bool) {
-	k := &retired{set: s, stream: st, visitor: visitor}
+// that the session is not bound to. kept says that the end is in a store, where it can be fetched when this process has ended.
+func (s *Set) Retire(st *sessions.Stream, visitor, kept bool) {
+	k := &retired{set: s, stream: st, visitor: visitor, kept: kept}
 	k.retention.Item = k
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,6 +112,18 @@ func (s *Set) forgetLocked(i int) {
 }
 
 func (k *retired) delivered() bool { return k.stream.Delivered() }
+
+// comesBack is how much longer than it was told to stay away a client may take to come back for the rest of a stream
+// and still be waited for. One that lost its stream comes sooner or not at all.
+const comesBack = 10 * time.Second
+
+// Owes reports whether the end of a call is nowhere but here, and its client can be expected to come for it.
+func (s *Set) Owes() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	within := s.endpoint.opt.PollPause + comesBack
+	return slices.ContainsFunc(s.callsLocked().retired, func(k *retired) bool { return !k.kept && k.stream.Owed(within) })
+}
 
 // Due ends the retention.
 func (k *retired) Due() (again bool) {

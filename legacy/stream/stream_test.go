@@ -59,7 +59,7 @@ func (s *Set) answered(events int) (first string) {
 	}
 	st.Finish(nil)
 	c.Leave()
-	s.Retire(st, false)
+	s.Retire(st, false, false)
 	return w.Body.String()
 }
 
@@ -178,7 +178,7 @@ func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	want(t, "number", st.ID(), number)
 	want(t, "of a replica", Number(number).Replica(), downstream.ReplicaID(1))
 	st.Finish([]byte("last"))
-	s.Retire(st, false)
+	s.Retire(st, false, false)
 	name := func(seq uint64) string { return fmt.Sprintf("%d-%d", number, seq) }
 	all := event(name(4), "q") + event(name(9), "r") + event(name(base+1), "last")
 	for seq, from := range map[uint64]uint64{0: 4, 3: 4, 4: 9, 8: 9, 9: base + 1, 77: base + 1, base: base + 1} {
@@ -245,7 +245,7 @@ func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 		st.Append([]byte("asked"))
 		c.Leave() // before the last word
 		st.Finish([]byte("last"))
-		s.Retire(st, visitor)
+		s.Retire(st, visitor, false)
 		return fmt.Sprintf("%d-0", st.ID())
 	}
 	own := retired(false)
