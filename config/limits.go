@@ -104,7 +104,9 @@ type Limits struct {
 	StateOnlyRounds int `key:"state-only-rounds" min:"1" max:"1000"`
 	// The longest request state of the server.
 	RequestState Size `key:"request-state" min:"1KiB" max:"64MiB"`
-	// Finished event streams of one session that can still be resumed.
+	// Finished event streams of one session that were delivered, and can still be resumed. Those whose end nobody has fetched
+	// yet are counted apart: as many as limits.in-flight and limits.flows together, and apart from these as many of others who
+	// call in the session with credentials that it is not bound to. One more has the oldest be forgotten, and the log says so.
 	Streams int `key:"streams" min:"1" max:"100000"`
 	// Events that are kept of one stream for a client that lost its connection.
 	Events int `key:"events" min:"1" max:"1000000"`

@@ -46,7 +46,7 @@ type Response struct {
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
-	unseen   *http.Request       // of a client that has seen no event yet; nil once the head was written
+	request  *http.Request       // whose response it is; nil once the handler left
 	rc       http.ResponseController
 	buf      *[]byte
 	begun    bool      // the head was written
@@ -72,7 +72,7 @@ func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of st
 		st = set.add(of)
 	}
 	c := e.newResponse(w, st, set, time.Time{})
-	c.unseen = r
+	c.request = r
 	st.Attach(c, 0)
 	if set != nil && message.Priming(set.session.Version) {
 		st.Put(nil)
@@ -109,8 +109,7 @@ func (c *Response) remind(seq uint64) {
 	}
 }
 
-// Flush sends the buffer, unless the client left before it learnt the id of any event:
-// what is written then goes nowhere, but would count as sent (E-23). The last one stays with net/http, which sends it
+// Flush sends the buffer. The last one stays with net/http, which sends it
 // together with the end of the response: that saves a system call.
 func (c *Response) Flush(last bool) error {
 	c.mu.Lock()
@@ -119,14 +118,18 @@ func (c *Response) Flush(last bool) error {
 		c.last = last
 		return sessions.ErrBlocked
 	}
-	if !last && c.unseen != nil && quiet.Departed(c.unseen) { // with the last it makes no difference
-		return errClosed
-	}
 	return c.flushLocked(last)
 }
 
+// departedLocked reports whether the client has left when that matters: what is written then goes nowhere, but would count as
+// sent. That are the first event, without which it has no way back (E-23), and the last one, if it has seen others: it comes
+// back for that (E-20).
+func (c *Response) departedLocked(last bool) bool {
+	return c.request != nil && last == c.begun && quiet.Departed(c.request)
+}
+
 func (c *Response) flushLocked(last bool) error {
-	if c.w == nil {
+	if c.w == nil || c.departedLocked(last) {
 		return errClosed
 	}
 	c.beginLocked()
@@ -249,7 +252,7 @@ func (c *Response) Leave() {
 	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
 		c.beginLocked()
 	}
-	c.w = nil
+	c.w, c.request = nil, nil
 	message.Release(&c.buf)
 	c.mu.Unlock()
 	if detached {
@@ -281,7 +284,7 @@ func (c *Response) beginLocked() {
 	if c.begun {
 		return
 	}
-	c.begun, c.unseen = true, nil
+	c.begun = true
 	web.EndConnection(c.endpoint.opt.Gate, c.w)
 	web.BeginStream(c.w)
 }
