@@ -269,6 +269,20 @@ func TestFailedCallsAreLogged(t *testing.T) {
 	})
 }
 
+// TestTheLogNamesToolsAndPromptsAlone: what other methods call a name is a param, and not told.
+func TestTheLogNamesToolsAndPromptsAlone(t *testing.T) {
+	for method, params := range map[string]string{
+		"patients/find": `{"name":"secret"}`, mcp.MethodPromptsList: `{"name":"secret"}`, mcp.MethodComplete: `{"name":"secret","ref":{"type":"ref/prompt","name":"x"}}`,
+	} {
+		var log bytes.Buffer
+		conv, _ := sessionWith(t, Options{Log: zerolog.New(&log)}, failure(&upstream.Failure{Cause: upstream.BadResponse, Sent: true, Detail: "nonsense"}))
+		conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: method, Params: []byte(params)}), &client{t: t, conv: conv})
+		if !strings.Contains(log.String(), method) || strings.Contains(log.String(), "secret") || strings.Contains(log.String(), `"tool"`) {
+			t.Errorf("%s: %s", method, log.String())
+		}
+	}
+}
+
 // A server that fails every call must not fill the disk with lines.
 func TestTheLogIsNotFilledByFailedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -118,15 +118,11 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 // upstream would refuse the request too, but for a header that legacy clients
 // know nothing of (B.2).
 func unnamed(req *downstream.Request) string {
-	switch req.Method {
-	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
-		if rawjson.KindOf(req.Name) != rawjson.String {
-			return "name"
-		}
-	case mcp.MethodResourcesRead:
-		if rawjson.KindOf(req.URI) != rawjson.String {
-			return "uri"
-		}
+	switch {
+	case mcp.HasName(req.Method) && req.Name == nil:
+		return "name"
+	case req.Method == mcp.MethodResourcesRead && req.URI == nil:
+		return "uri"
 	}
 	return ""
 }

@@ -30,6 +30,18 @@ func (p *problems) times(t *Timeouts, label string) {
 				formatDuration(part.value), formatDuration(t.Flow))
 		}
 	}
+	if t.Poll == 0 {
+		return
+	}
+	for _, kept := range []struct {
+		key, what string
+		value     time.Duration
+	}{{"retention", "the answer", t.Retention}, {"session-idle", "the session", t.SessionIdle}} {
+		if t.PollPause >= kept.value {
+			p.add(label+"timeouts.poll-pause", "%s is not below timeouts.%s (%s): who comes back as told may find %s gone; lower this or raise that",
+				formatDuration(t.PollPause), kept.key, formatDuration(kept.value), kept.what)
+		}
+	}
 }
 
 // Timeouts bound how long things may take.
@@ -59,7 +71,8 @@ type Timeouts struct {
 	// of this: one that does not come back loses its answer, and the Java SDK takes the hint for an error.
 	Poll time.Duration `key:"poll" min:"0s" max:"1h"`
 	// How long a client that is told to come back stays away: the result of a call reaches it that much later at most. Long ones let
-	// many questions wait without connections.
+	// many questions wait without connections. With timeouts.poll it must be below timeouts.retention and timeouts.session-idle:
+	// whoever comes back as told finds what was kept.
 	PollPause time.Duration `key:"poll-pause" min:"100ms" max:"1h"`
 	// How often a quiet event stream carries a comment, so that nothing between the bridge and the client closes it.
 	KeepAlive time.Duration `key:"keep-alive" min:"1s" max:"10m"`
@@ -104,7 +117,9 @@ type Limits struct {
 	StateOnlyRounds int `key:"state-only-rounds" min:"1" max:"1000"`
 	// The longest request state of the server.
 	RequestState Size `key:"request-state" min:"1KiB" max:"64MiB"`
-	// Finished event streams of one session that can still be resumed.
+	// Finished event streams of one session that were delivered, and can still be resumed. Those whose end nobody has fetched
+	// yet are counted apart: as many as limits.in-flight and limits.flows together, and apart from these as many of others who
+	// call in the session with credentials that it is not bound to. One more has the oldest be forgotten, and the log says so.
 	Streams int `key:"streams" min:"1" max:"100000"`
 	// Events that are kept of one stream for a client that lost its connection.
 	Events int `key:"events" min:"1" max:"1000000"`

@@ -61,8 +61,8 @@ func Failure(id jsonrpc.ID, err *jsonrpc.Error) Message {
 // once. The facts are raw JSON and alias the params; nil: there is no such member.
 type Request struct {
 	jsonrpc.Message
-	Name          []byte // of the tool or prompt
-	URI           []byte // of the resource
+	Name          []byte // of the tool or prompt, where the method has one (mcp.HasName): a string
+	URI           []byte // of the resource, where the method has one (mcp.HasURI): a string
 	Level         []byte // of logging/setLevel
 	Task          []byte // wish to run as a task (G.2)
 	Meta          []byte // the whole member _meta
@@ -75,9 +75,9 @@ func NewRequest(msg jsonrpc.Message) Request {
 	for name, value := range rawjson.Members(msg.Params) {
 		switch string(name) {
 		case "name":
-			r.Name = value
+			r.Name = ofText(mcp.HasName(msg.Method), value)
 		case "uri":
-			r.URI = value
+			r.URI = ofText(mcp.HasURI(msg.Method), value)
 		case "level":
 			r.Level = value
 		case "task":
@@ -90,6 +90,19 @@ func NewRequest(msg jsonrpc.Message) Request {
 		}
 	}
 	return r
+}
+
+// ofText returns a string that is what it is taken for, and nil for all else.
+func ofText(is bool, value []byte) []byte {
+	if !is || rawjson.KindOf(value) != rawjson.String {
+		return nil
+	}
+	return value
+}
+
+// NameIn returns the raw name of the tool or prompt that a request is about, nil: there is none.
+func NameIn(method string, params []byte) []byte {
+	return ofText(mcp.HasName(method), rawjson.Get(params, "name"))
 }
 
 // Likeness is a number that requests share which are the same call, however their params are

@@ -71,7 +71,7 @@ func (h *HTTP) furnish() {
 	opt := &h.opt
 	h.refusals = &refusals{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, retired: &h.retired}
 	h.streams = stream.NewEndpoint(stream.Options{
-		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxPending: opt.MaxPending,
+		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxOwed: opt.maxOwed(), MaxPending: opt.MaxPending,
 		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, ParkAfter: opt.ParkAfter, NoPark: opt.NoPark, Poll: opt.Poll, PollPause: opt.PollPause,
 		Gate: h.gate, Watch: opt.Watch, Logger: opt.Logger, Slow: h.notices.slow,
 	})

@@ -73,7 +73,7 @@ type Options struct {
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64
 	MaxSessions int   // live sessions; see sessions.Table for who gives way; 10,000
-	MaxStreams  int   // ended streams kept per session for resume; 16
+	MaxStreams  int   // ended and delivered streams kept per session for resume; 16
 	MaxPending  int   // messages kept per session while nobody listens; 64
 	MaxInFlight int   // requests under way per session; 256
 	Log         sessions.Limits
@@ -158,4 +158,10 @@ func (o Options) withDefaults() Options {
 		o.Replica = downstream.NewReplicaID()
 	}
 	return o
+}
+
+// maxOwed returns how many answers of a session may wait to be fetched: as many as may be under way in it and
+// wait in the store, so that a client loses none which has no more open than that.
+func (o *Options) maxOwed() int {
+	return int(float64(o.MaxInFlight)*o.Rates.Most()) + o.MaxUnloaded
 }

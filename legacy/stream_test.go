@@ -214,12 +214,34 @@ func TestUndeliveredEndsOutliveDeliveredOnes_E20(t *testing.T) {
 	for range 5 {
 		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()
 	}
-	want(t, "kept", len(s.Streams().Look()), 2)
+	want(t, "kept", len(s.Streams().Look()), 3)
 	want(t, "fetched", readEvents(t, p.get("1-1")).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{"kept":true}}`})
 	for range 2 {
 		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()
 	}
 	want(t, "then it is one of them", p.get("1-1").StatusCode, 400)
+}
+
+// TestCallsThatEndWhileTheirClientIsAwayAreAllFetched: as many as may be under way, and not as many as are kept of those that
+// were delivered.
+func TestCallsThatEndWhileTheirClientIsAwayAreAllFetched_E20(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{CommitDelay: janitorStep}, b)
+	p.initialize(mcp.V20251125)
+	s := p.live(h)
+	const calls = 40
+	for n := range calls {
+		answer := p.async(hold)
+		k := <-b.held
+		resp := <-answer
+		_ = readEvents(t, resp).next() // the priming event
+		_ = resp.Body.Close()
+		eventually(t, "it left", func() bool { return !s.Streams().Find(uint64(n + 1)).Attached() })
+		k.finish(`{"kept":true}`)
+	}
+	for n := range calls {
+		want(t, fmt.Sprint("fetched of ", n+1), len(readEvents(t, p.get(fmt.Sprintf("%d-1", n+1))).rest()), 1)
+	}
 }
 
 // Some clients drop JSON bodies, though they must accept them (E-4).

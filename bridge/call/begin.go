@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
 
@@ -82,7 +81,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	}
 	caller = actsFor(c, caller, flow)
 	flow.Limits = &c.Driver.Flows
-	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
+	k := &Call{client: c, flow: *flow, name: downstream.NameIn(flow.Method, flow.Params), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
 	k.asking = asker{Call: k}
 	k.saving = saving{Call: k, to: out.Checkpointer(), saves: 1, told: flow.Progress.Last, unsent: flow.State != mrtr.Sending}
 	if k.saving.to != nil {

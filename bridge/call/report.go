@@ -48,7 +48,7 @@ func (k reporter) report(e *effect) {
 			done.Tool = k.name
 		}
 		if done.Unusual() {
-			done.ID, done.Name = k.Name(), ends.NameOf(k.flow.Method, k.name)
+			done.ID, done.Name = k.Name(), ends.NameOf(k.name)
 		}
 		watch.CallEnded(done)
 	}
@@ -128,7 +128,7 @@ func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool)
 	defer k.mu.Unlock()
 	limits, clock := &k.client.Driver.Flows, &k.flow.Clock
 	flow = observe.Flow{
-		ID: k.Name(), Method: k.flow.Method, Name: ends.NameOf(k.flow.Method, k.name), Reachable: reachable, Detached: detached,
+		ID: k.Name(), Method: k.flow.Method, Name: ends.NameOf(k.name), Reachable: reachable, Detached: detached,
 		Began: clock.Began, Deadline: clock.Deadline, Until: clock.Due,
 		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: limits.StateOnly, StateCap: "limits.state-only-rounds",
 	}

@@ -100,7 +100,7 @@ func TestWhoWatchesHearsWordsOfItsOwn(t *testing.T) {
 	if got := ends.OutcomeOf(mcp.MethodSamplingCreateMessage, []byte(`{"action":"decline"}`)); got != observe.Accepted {
 		t.Errorf("a model's answer: %v", got)
 	}
-	if ends.NameOf(mcp.MethodToolsCall, []byte(`"a"`)) != "a" || ends.NameOf(mcp.MethodResourcesRead, []byte(`"file:///a"`)) != "" {
+	if ends.NameOf([]byte(`"a"`)) != "a" || ends.NameOf(nil) != "" {
 		t.Error("names")
 	}
 	if !ends.FailedTool(mcp.MethodToolsCall, []byte(`{"isError":true}`)) || ends.FailedTool(mcp.MethodPromptsGet, []byte(`{"isError":true}`)) {

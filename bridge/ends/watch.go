@@ -106,12 +106,9 @@ func decided(response []byte) observe.Outcome {
 // given is the answer of a client's program, which says no by an error.
 func given([]byte) observe.Outcome { return observe.Accepted }
 
-// NameOf returns the name of the tool or prompt that a request is about. URIs of
+// NameOf returns the name of the tool or prompt that a request is about, from what downstream.Request says of it. URIs of
 // resources are not told: they may hold secrets.
-func NameOf(method string, raw []byte) string {
-	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
-		return ""
-	}
+func NameOf(raw []byte) string {
 	name, _ := rawjson.Text(raw)
 	return fault.Clip(name)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -173,7 +174,7 @@ func describe(c *legacy.StoredCall) string {
 	if err != nil {
 		return "a call that cannot be read"
 	}
-	name, _ := rawjson.Text(rawjson.Get(flow.Params, "name"))
+	name, _ := rawjson.Text(downstream.NameIn(flow.Method, flow.Params))
 	if name == "" {
 		name = flow.Method
 	}

@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"observe/admin":    {},
 	"observe/traces":   {"internal/http1", "observe", "mcp", "rawjson"},
 	"observe/report":   {},
-	"observe/record":   {"observe", "rawjson"},
+	"observe/record":   {"observe", "mcp", "rawjson"},
 	"observe/replay":   {"observe/record", "upstream", "mcp", "jsonrpc", "rawjson"},
 	"observe/terminal": {"internal/clip", "observe/record", "observe/view"},
 	"observe/diff":     {"mcp", "rawjson"},

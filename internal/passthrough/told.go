@@ -17,9 +17,13 @@ type failed struct {
 	began                 time.Time
 }
 
-// failedOf reads from its head what a request is about.
+// failedOf reads from its head what a request is about. The name there may be a resource's, or a task's.
 func failedOf(r *http.Request, began time.Time) failed {
-	return failed{r.Header.Get(mcp.HeaderSessionID), r.Header.Get(mcp.HeaderMethod), r.Header.Get(mcp.HeaderName), began}
+	f := failed{session: r.Header.Get(mcp.HeaderSessionID), method: r.Header.Get(mcp.HeaderMethod), began: began}
+	if mcp.HasName(f.method) {
+		f.tool = r.Header.Get(mcp.HeaderName)
+	}
+	return f
 }
 
 // tell writes the line of it. The log is one with a rate: peers can cause many.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -28,6 +29,18 @@ func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.Write(p)
+}
+
+// The header that names a tool names resources and tasks, too.
+func TestTheLogTakesNoResourceForATool(t *testing.T) {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", nil)
+	for method, tool := range map[string]string{"tools/call": "x", "prompts/get": "x", "resources/read": "", "tasks/get": "", "vault/open": "", "": ""} {
+		r.Header.Set("Mcp-Method", method)
+		r.Header.Set("Mcp-Name", "x")
+		if got := failedOf(r, time.Now()).tool; got != tool {
+			t.Errorf("%s: %q", method, got)
+		}
+	}
 }
 
 // What cannot be passed on is told with what it was about and for how long, some a minute,

@@ -49,6 +49,17 @@ func (l *Limiter) FactorOf(tier string) float64 {
 	return cmp.Or(l.factor[tier], 1)
 }
 
+// Most returns the largest factor that a tier has, at least 1.
+func (l *Limiter) Most() float64 {
+	most := 1.0
+	if l != nil {
+		for _, f := range l.factor {
+			most = max(most, f)
+		}
+	}
+	return most
+}
+
 func (c *crowd) enter(key string, n int, factor float64) bool {
 	if key == "" || c.most == 0 {
 		return true

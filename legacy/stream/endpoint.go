@@ -20,7 +20,8 @@ import (
 // Options bounds and tunes the streams of an endpoint. All but NoPark, Poll and Watch are needed.
 type Options struct {
 	Log        sessions.Limits
-	MaxStreams int // ended streams kept per session for resume
+	MaxStreams int // ended and delivered streams kept per session for resume
+	MaxOwed    int // ended streams kept per session that nobody has fetched; visitors' apart
 	MaxPending int // messages kept per session while nobody listens
 
 	KeepAlive    time.Duration // longest silence
@@ -47,6 +48,7 @@ type Endpoint struct {
 	attended  atomic.Int32   // responses that have one
 	gaps      zerolog.Logger // says that events are missing
 	dropped   zerolog.Logger // says that messages are
+	lost      zerolog.Logger // says that answers are
 	crowded   chan struct{}  // gets a value when those begin to be a crowd
 }
 
@@ -62,6 +64,7 @@ func NewEndpoint(opt Options) *Endpoint {
 		crowded:   make(chan struct{}, 1),
 		gaps:      logfield.Seldom(opt.Logger),
 		dropped:   logfield.Seldom(opt.Logger),
+		lost:      logfield.Seldom(opt.Logger),
 	}
 }
 

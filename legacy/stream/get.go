@@ -78,7 +78,7 @@ func (s *Set) RefuseEventID(w http.ResponseWriter) {
 func (s *Set) attach(w http.ResponseWriter, r *http.Request, st *sessions.Stream, end time.Time, join func(*Response)) {
 	s.attached.Add(1)
 	c := s.endpoint.newResponse(w, st, s, end)
-	c.r = r
+	c.request = r
 	defer c.Leave()
 	join(c) // before the head: a client that sees it is listening
 	drain := s.endpoint.opt.Gate.Shutting()

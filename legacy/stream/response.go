@@ -46,7 +46,7 @@ type Response struct {
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
-	r        *http.Request       // the same
+	request  *http.Request       // whose response it is; nil once the handler left
 	rc       http.ResponseController
 	buf      *[]byte
 	begun    bool      // the head was written
@@ -72,7 +72,7 @@ func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of st
 		st = set.add(of)
 	}
 	c := e.newResponse(w, st, set, time.Time{})
-	c.r = r
+	c.request = r
 	st.Attach(c, 0)
 	if set != nil && message.Priming(set.session.Version) {
 		st.Put(nil)
@@ -109,8 +109,8 @@ func (c *Response) remind(seq uint64) {
 	}
 }
 
-// Flush sends the buffer, unless the client has left where that is looked at (isGoneLocked).
-// The last one stays with net/http, which sends it together with the end of the response: that saves a system call.
+// Flush sends the buffer. The last one stays with net/http, which sends it
+// together with the end of the response: that saves a system call.
 func (c *Response) Flush(last bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,19 +121,15 @@ func (c *Response) Flush(last bool) error {
 	return c.flushLocked(last)
 }
 
-// isGoneLocked looks whether the client has left, before something is written that would go nowhere, but count as sent:
-// events before it has learnt the id of any (E-23), with the last of which it makes no difference, and the last one where
-// the process may end with it.
-func (c *Response) isGoneLocked(last bool) bool {
-	matters := !c.begun
-	if last {
-		matters = c.endpoint.opt.Gate.IsShut()
-	}
-	return matters && c.r != nil && quiet.Departed(c.r)
+// departedLocked reports whether the client has left when that matters: what is written then goes nowhere, but would count as
+// sent. That are the first event, without which it has no way back (E-23), and the last one, if it has seen others: it comes
+// back for that (E-20).
+func (c *Response) departedLocked(last bool) bool {
+	return c.request != nil && last == c.begun && quiet.Departed(c.request)
 }
 
 func (c *Response) flushLocked(last bool) error {
-	if c.w == nil || c.isGoneLocked(last) {
+	if c.w == nil || c.departedLocked(last) {
 		return errClosed
 	}
 	c.beginLocked()
@@ -256,7 +252,7 @@ func (c *Response) Leave() {
 	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
 		c.beginLocked()
 	}
-	c.w, c.r = nil, nil
+	c.w, c.request = nil, nil
 	message.Release(&c.buf)
 	c.mu.Unlock()
 	if detached {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -68,9 +69,10 @@ func (s *Set) dropRetiredLocked(k *retired) {
 
 // Retire keeps an ended stream for a while, so that a client that lost its
 // connection can fetch the end (E-20). Where memory is short those go whose last word was
-// delivered, oldest first (GiveBack). When there are too many, one whose last word
-// was delivered gives way, if there is one, then a visitor's: of a request with credentials
-// that the session is not bound to. kept says that the end is in a store, where it can be fetched when this process has ended.
+// delivered, oldest first (GiveBack). What was delivered and what was not are counted apart,
+// the latter also by whether it is a visitor's: of a request with credentials that the session
+// is not bound to. Of each kind the oldest give way. kept says that the end is in a store, where it can be fetched
+// when this process has ended.
 func (s *Set) Retire(st *sessions.Stream, visitor, kept bool) {
 	k := &retired{set: s, stream: st, visitor: visitor, kept: kept}
 	k.retention.Item = k
@@ -86,29 +88,36 @@ func (s *Set) Retire(st *sessions.Stream, visitor, kept bool) {
 	s.boundLocked()
 }
 
-// boundLocked forgets streams while there are too many, and delivered ones while the
+// boundLocked forgets streams while there are too many of a kind, and delivered ones while the
 // session holds too much.
 func (s *Set) boundLocked() {
-	for {
-		all := s.callsLocked().retired
-		many := len(all) > s.endpoint.opt.MaxStreams
-		if !many && !s.account.Tight() {
-			return
+	all := s.callsLocked().retired
+	var delivered, owed, owedToVisitors int
+	for i := len(all) - 1; i >= 0; i-- { // from the newest on: what is forgotten moves none that are to come
+		k := all[i]
+		n, most := &delivered, s.endpoint.opt.MaxStreams
+		if !k.delivered() {
+			n, most = &owed, s.endpoint.opt.MaxOwed
+			if k.visitor {
+				n = &owedToVisitors
+			}
 		}
-		i := slices.IndexFunc(all, (*retired).delivered)
-		if !many && i < 0 {
-			return
+		if *n++; *n <= most {
+			continue
 		}
-		if i < 0 {
-			i = max(0, slices.IndexFunc(all, func(k *retired) bool { return k.visitor }))
+		if n != &delivered {
+			s.endpoint.lost.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Uint64(logfield.StreamID, k.stream.ID()).Int("limit", most).
+				Msg("too many answers of a session wait to be fetched; forgot the oldest")
 		}
-		s.forgetLocked(i)
+		s.forgetRetiredLocked(k)
 	}
-}
-
-// forgetLocked drops the retired stream at this index.
-func (s *Set) forgetLocked(i int) {
-	s.forgetRetiredLocked(s.calls.retired[i])
+	for s.account.Tight() {
+		i := slices.IndexFunc(s.callsLocked().retired, (*retired).delivered)
+		if i < 0 {
+			return
+		}
+		s.forgetRetiredLocked(s.calls.retired[i])
+	}
 }
 
 func (k *retired) delivered() bool { return k.stream.Delivered() }

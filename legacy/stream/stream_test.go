@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // set returns the streams of a session at a replica with this number.
 func set(t *testing.T, replica downstream.ReplicaID) *Set {
 	e := NewEndpoint(Options{
-		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, ParkAfter: time.Second,
+		MaxStreams: 2, MaxOwed: 4, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, ParkAfter: time.Second,
 		Gate: gate.New(), Logger: zerolog.Nop(), Slow: zerolog.Nop(),
 	})
 	t.Cleanup(e.Close)
@@ -236,22 +236,63 @@ func FuzzEventID(f *testing.F) {
 	})
 }
 
+// owed ends a call whose client has left before its last word.
+func (s *Set) owed(visitor bool) (id string) {
+	st, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
+	st.Append([]byte("asked"))
+	c.Leave()
+	st.Finish([]byte("last"))
+	s.Retire(st, visitor, false)
+	return fmt.Sprintf("%d-0", st.ID())
+}
+
+// What nobody has fetched does not fall to the number of what was delivered, and no loss is silent.
+func TestAnswersThatWaitToBeFetchedAreCountedApart_E20(t *testing.T) {
+	var log bytes.Buffer
+	s := set(t, 0)
+	s.endpoint.lost = zerolog.New(&log)
+	var ids []string
+	for range 4 {
+		ids = append(ids, s.owed(false))
+		s.answered(1)
+	}
+	want(t, "kept", len(s.Look()), 6)
+	want(t, "the log", log.String(), "")
+	for _, id := range ids[1:] {
+		_, body := s.resumed(id)
+		want(t, "what is fetched of "+id, strings.Contains(body, "last"), true)
+	}
+	s.answered(1)
+	want(t, "kept, when all but one were fetched", len(s.Look()), 3)
+	for range 4 {
+		s.owed(false)
+	}
+	status, _ := s.resumed(ids[0])
+	want(t, "the oldest of too many", status, http.StatusBadRequest)
+	want(t, "lines of the log", strings.Count(log.String(), "forgot the oldest"), 1)
+}
+
+// Nobody watches for the departure of a client that was just told something: what is written to it then would count as
+// delivered.
+func TestTheLastWordOfAClientThatHasLeftUnnoticedIsNotDelivered_E20(t *testing.T) {
+	s := set(t, 0)
+	ctx, leave := context.WithCancel(t.Context())
+	st, c := s.endpoint.Begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil).WithContext(ctx), s, "", nil)
+	defer c.Leave()
+	st.Append([]byte("asked"))
+	leave()
+	st.Finish([]byte("last"))
+	want(t, "it counts as delivered", st.Delivered(), false)
+}
+
 // What visitors leave behind pushes out nothing of the session's own.
 func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 	s := set(t, 1)
-	retired := func(visitor bool) string {
-		w := httptest.NewRecorder()
-		st, c := s.endpoint.Begin(w, nil, s, "", nil)
-		st.Append([]byte("asked"))
-		c.Leave() // before the last word
-		st.Finish([]byte("last"))
-		s.Retire(st, visitor, false)
-		return fmt.Sprintf("%d-0", st.ID())
+	own := s.owed(false)
+	for range 9 {
+		s.owed(true)
 	}
-	own := retired(false)
-	for range 5 {
-		retired(true)
-	}
+	want(t, "kept", len(s.Look()), 5)
 	status, body := s.resumed(own)
 	want(t, "the owner's answer", status, http.StatusOK)
 	want(t, "its last word", strings.Contains(body, "last"), true)

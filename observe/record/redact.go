@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -39,6 +40,8 @@ func (r *Redactor) Payloads() bool { return r.payloads }
 type place struct {
 	name   string  // of its member; that of the array for elements
 	parent string  // of the object around it
+	about  bool    // in a message whose params name a tool or prompt: that itself, its params and their members
+	list   bool    // it is an element, which stands for nothing that the member alone does
 	free   bool    // in what people, models and servers fill as they like
 	secret secrecy // of what it is called, or of what it stands in
 }
@@ -46,6 +49,7 @@ type place struct {
 // member returns the place of a member of the object there.
 func (at place) member(name string, value []byte) place {
 	in := place{name: name, parent: at.name, secret: at.secret, free: at.free || filled[name] || name == "content" && rawjson.KindOf(value) == rawjson.Object}
+	in.about = at.about && (at == place{about: true} && name == "params" || at.name == "params" && at.parent == "")
 	if rawjson.KindOf(value) != rawjson.Object || !schemas[at.name] {
 		in.secret = max(in.secret, secrecyOf(name))
 	}
@@ -62,11 +66,12 @@ func (at place) member(name string, value []byte) place {
 const inputRequest = "inputRequest"
 
 // own reports whether it is a place for what steers the protocol.
-func (at place) own() bool { return !at.free && own[at.name][at.parent] }
+func (at place) own() bool { return !at.free && !at.list && own[at.name][at.parent] }
 
 // Message returns a JSON-RPC message, which must be valid, as it may be seen.
 func (r *Redactor) Message(text []byte) []byte {
-	return r.value(make([]byte, 0, len(text)), text, place{})
+	method, _ := rawjson.Text(rawjson.Get(text, "method"))
+	return r.value(make([]byte, 0, len(text)), text, place{about: mcp.HasName(method)})
 }
 
 func (r *Redactor) value(dst, v []byte, at place) []byte {
@@ -128,7 +133,9 @@ func (r *Redactor) array(dst, v []byte, at place) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = r.value(dst, element, at)
+		in := at
+		in.list = true
+		dst = r.value(dst, element, in)
 	}
 	return append(dst, ']')
 }
@@ -186,7 +193,7 @@ func (r *Redactor) stays(v []byte, at place) bool {
 	}
 	switch at.name {
 	case "name", "version":
-		return named[at.parent]
+		return !at.list && named[at.parent] && (at.parent != "params" || at.about)
 	case "jsonrpc", "id", "method", "progressToken", "requestId":
 		return at.own()
 	}
@@ -213,8 +220,8 @@ var (
 	}
 	// switches are members whose booleans do.
 	switches = set("isError listChanged subscribe hasMore readOnlyHint destructiveHint idempotentHint openWorldHint")
-	// named are objects whose names and versions are those of programs and tools. A tool that is called
-	// stands in the params.
+	// named are objects whose names and versions are those of programs and tools. A tool or prompt that a request is about
+	// stands in its params.
 	named = set("params tools prompts clientInfo serverInfo io.modelcontextprotocol/clientInfo io.modelcontextprotocol/serverInfo")
 	// spoken are members whose strings are words of the protocol.
 	spoken = set(`type role mode action status resultType level stopReason cacheScope includeContext format audience taskSupport

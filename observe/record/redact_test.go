@@ -14,7 +14,11 @@ import (
 // messages have a place for a secret wherever people, models and servers write.
 var messages = []string{
 	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"card":%[1]s,"deep":[{"name":%[1]s,"n":%[2]s}]},"_meta":{"progressToken":7,"x":%[1]s}}}`,
-	`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":%[1]s}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":%[1]s,"name":%[1]s}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"patients/find","params":{"name":%[1]s,"version":%[1]s}}`,
+	`{"jsonrpc":"2.0","method":"notifications/patient","params":{"name":%[1]s}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":[%[1]s],"x":{"params":{"name":%[1]s}},"_meta":{"progressToken":[%[1]s,%[2]s]}}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":{"method":"tools/call","params":{"name":%[1]s}}}}}`,
 	`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"letter","arguments":{"to":%[1]s}}}`,
 	`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":%[1]s},"argument":{"name":%[1]s,"value":%[1]s}}}`,
 	`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":%[1]s},{"type":"image","data":%[1]s},{"type":"resource_link","uri":%[1]s,"name":%[1]s}],"structuredContent":{"type":%[1]s,"n":%[2]s}}}`,

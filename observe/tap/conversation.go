@@ -71,9 +71,6 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 
 // nameOf returns the name of the tool or prompt that a request is about; "" for others.
 func nameOf(req *downstream.Request) string {
-	if req.Method != mcp.MethodToolsCall && req.Method != mcp.MethodPromptsGet {
-		return ""
-	}
 	name, _ := rawjson.Text(req.Name)
 	return clip(name)
 }

@@ -74,7 +74,7 @@ func (p *plan) run(ctx context.Context, out io.Writer) error {
 	}
 	perSession := (p.flows + p.sessions - 1) / p.sessions
 	b, err := program.Start(ctx, p.bridge, server.URL,
-		"--store.url", "file:"+file, "--store.durability", p.durability, "--store.unload", "1s", "--timeouts.poll", "1s", "--timeouts.poll-pause", "1h",
+		"--store.url", "file:"+file, "--store.durability", p.durability, "--store.unload", "1s", "--timeouts.poll", "1s", "--timeouts.poll-pause", "4m",
 		"--timeouts.flow", "24h", "--timeouts.server-request", "24h", "--timeouts.session-idle", "24h",
 		"--limits.memory", strconv.FormatInt(p.resident>>20, 10)+"MiB",
 		"--limits.sessions", strconv.Itoa(p.sessions*8/7+8), // of which one address does not get the last eighth

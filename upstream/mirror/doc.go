@@ -12,9 +12,10 @@ type Field struct{ Name, Value string }
 
 // NameSource is the member of params that Mcp-Name repeats, "" for methods without one.
 func NameSource(method string) string {
-	switch method {
-	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
+	if mcp.HasName(method) {
 		return "name"
+	}
+	switch method {
 	case mcp.MethodResourcesRead:
 		return "uri"
 	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:

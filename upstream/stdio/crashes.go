@@ -67,7 +67,7 @@ func (c *crashes) suspectOf(call *upstream.Call) suspect {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
 	_, _ = h.WriteString(call.Method)
-	if call.Method == mcp.MethodToolsCall || call.Method == mcp.MethodPromptsGet {
+	if mcp.HasName(call.Method) {
 		name, _ := rawjson.Text(rawjson.Get(call.Params, "name")) // however it is spelled
 		_, _ = h.WriteString("\x00" + name)
 	}
