@@ -133,6 +133,14 @@ const vacateEvery = 100 * time.Millisecond
 // errRetired gives up a connection whose client another endpoint serves from now on.
 var errRetired = errors.New("the bridge has new settings; connect again")
 
+// farewell says why connections end that have nothing under way.
+func (h *HTTP) farewell() error {
+	if h.retired.Load() {
+		return errRetired
+	}
+	return sessions.Closed
+}
+
 // Retire is Shutdown for an endpoint beside which another one serves its clients from now on. A call that takes
 // long keeps its own session here only: whatever has nothing under way ends at once, so that its client goes on,
 // or begins anew, over there.
@@ -193,6 +201,7 @@ func (h *HTTP) Close() {
 	h.sessions.Close()
 	h.leaving.Wait()
 	h.guests.close()
+	h.channels.Vacate(h.farewell())
 	h.channels.Close(sessions.Closed)
 	h.hearOut()
 	h.streams.Close()

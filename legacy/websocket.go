@@ -39,7 +39,7 @@ func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
 	c.WatchCredentials(session.Expiry(caller.Authorization))
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
-		_ = ws.Close(transport.CloseGoingAway, "bridge is shutting down")
+		_ = ws.Close(transport.CloseGoingAway, h.farewell().Error())
 		return
 	}
 	defer h.channels.Remove(id)
