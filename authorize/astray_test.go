@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
+	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 // elsewhere is a server that nothing of a sign-in may reach, and how often it was reached.
@@ -160,6 +161,21 @@ func TestAnAuthorizationServerWithoutTLSForTheEndOfLoginsIsUsed(t *testing.T) {
 	m.TokenEndpoint, m.RevocationEndpoint = "https://login.example.com/t", "http://login.example.com/r"
 	if err := m.validate("https://login.example.com"); err != nil || m.RevocationEndpoint != "" || m.DeviceEndpoint != "" {
 		t.Errorf("%v, %q, %q", err, m.RevocationEndpoint, m.DeviceEndpoint)
+	}
+}
+
+// A user's name before the host's is read as that of a host: people are led to no such address.
+func TestAnAddressWithAUserInItIsNoneToSignInAt(t *testing.T) {
+	const issuer = "https://login.example.com"
+	for _, at := range []string{"https://login.example.com@evil.example/a", "https://user:pw@evil.example/a"} {
+		m := &metadata{}
+		m.AuthorizationEndpoint, m.TokenEndpoint = at, issuer+"/t"
+		if err := m.validate(issuer); err == nil || !strings.Contains(err.Error(), "has a user in it") || strings.Contains(err.Error(), "pw") {
+			t.Errorf("%s: %v", at, err)
+		}
+		if err := wellknown.From(issuer, at); err == nil { // what the code of a device is entered at
+			t.Errorf("%s is safe", at)
+		}
 	}
 }
 

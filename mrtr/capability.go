@@ -1,8 +1,6 @@
 package mrtr
 
 import (
-	"fmt"
-
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -28,15 +26,32 @@ func (req *InputRequest) check(caps []byte) *Abort {
 func (req *InputRequest) fault() string {
 	kind := req.Kind()
 	if kind == mcp.InputKinds {
-		return fmt.Sprintf("the server's input request %.40q has the unknown method %.40q", req.Key, req.Method)
+		return "the server's input request" + token(req.Key) + " has an unknown method" + token(req.Method)
 	}
 	if kind.NeedsParams() && rawjson.KindOf(req.Params) != rawjson.Object {
-		return fmt.Sprintf("the server's input request %.40q lacks params", req.Key)
+		return "the server's input request" + token(req.Key) + " lacks params"
 	}
 	if mode := req.Mode(); kind == mcp.Elicitation && mode != "form" && mode != "url" {
-		return fmt.Sprintf("the server's input request %.40q has the unknown elicitation mode %.20q", req.Key, mode)
+		return "the server's input request" + token(req.Key) + " has an unknown elicitation mode" + token(mode)
 	}
 	return ""
+}
+
+// maxToken bounds what of the server's words stands in the bridge's own, in bytes.
+const maxToken = 40
+
+// token returns a word of the server's in quotes, after a space, to be part of a line that is logged; "" when it is none that a
+// program would have: it may say anything then.
+func token(word string) string {
+	if word == "" || len(word) > maxToken {
+		return ""
+	}
+	for _, c := range []byte(word) {
+		if !('0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || c == '_' || c == '/' || c == '.' || c == '-') {
+			return ""
+		}
+	}
+	return ` "` + word + `"`
 }
 
 // Missing returns the capability that the request needs and caps, as JSON, lacks, or "".

@@ -7,6 +7,20 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 )
 
+// TestAFaultOfTheServerQuotesNoTextOfIt: words that a program would have stand in it, all else might be anything.
+func TestAFaultOfTheServerQuotesNoTextOfIt(t *testing.T) {
+	for _, text := range []string{"for Jane Doe", "a@b", "https://h/?q=1", "\"", "\u00e9", strings.Repeat("x", maxToken+1), ""} {
+		req := InputRequest{Key: text, Method: text, Params: []byte(`{}`)}
+		if got, want := req.fault(), "the server's input request has an unknown method"; got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+	req := InputRequest{Key: "a_1", Method: "roots/read-all.2"}
+	if got, want := req.fault(), `the server's input request "a_1" has an unknown method "roots/read-all.2"`; got != want {
+		t.Error(got)
+	}
+}
+
 // TestWhatAKindNeedsHasToBeDeclared_C33, for every kind there is and for what is none.
 func TestWhatAKindNeedsHasToBeDeclared_C33(t *testing.T) {
 	everything := []byte(`{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`)

@@ -55,7 +55,7 @@ func (f *Flow) parseRound(result []byte, rawType string) (Round, error) {
 	case ok && (typ == mcp.ResultComplete || typ == mcp.ResultTask):
 		return Round{Type: typ}, nil
 	case !ok || typ != mcp.ResultInputRequired:
-		return Round{}, &Violation{"B-27", fmt.Sprintf("unknown resultType %.40q", typ)}
+		return Round{}, &Violation{"B-27", "unknown resultType" + token(typ)}
 	case !mcp.MayRequireInput(f.Method) && (!f.ListsAsk || !mcp.IsList(f.Method)):
 		return Round{}, &Violation{"D-12", "input_required is not allowed in answer to " + f.Method}
 	}

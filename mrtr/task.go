@@ -2,7 +2,6 @@ package mrtr
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"time"
 
@@ -70,7 +69,7 @@ func (f *Flow) onTask(raw []byte, at Moment) Action {
 	case "cancelled":
 		return f.endTask(Action{Do: Fail, Err: &Abort{Reason: "the server cancelled the task behind this call"}})
 	}
-	return f.fail(&Violation{"G-4", fmt.Sprintf("a task with the unknown status %.40q", status)})
+	return f.fail(&Violation{"G-4", "a task with the unknown status" + token(status)})
 }
 
 // endTask ends the flow with its task: there is nothing left to cancel.

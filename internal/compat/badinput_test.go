@@ -45,6 +45,7 @@ const worded = `"message":"` + secret + `"`
 var badInputs = []badInput{
 	// Rounds that cannot be (B-27, D-12, D-T6, D-T7, C-33).
 	{"unknown resultType", "", "B-27", "resultType", result(`{"resultType":"weird","content":["` + secret + `"]}`)},
+	{"resultType that is a text", "", "B-27", "resultType", result(`{"resultType":"for ` + secret + `"}`)},
 	{"resultType that is no string", "", "B-27", "resultType", result(`{"resultType":7,"content":["` + secret + `"]}`)},
 	{"task that was not declared", "", "B-27", "task", result(`{"resultType":"task","taskId":"` + secret + `","status":"working"}`)},
 	{"task on another method", "prompts/get", "B-27", "task", result(`{"resultType":"task","taskId":"` + secret + `","status":"working"}`)},
@@ -59,6 +60,7 @@ var badInputs = []badInput{
 	{"a kind that was not declared", "", "C-33", "elicitation", ask(`{"method":"elicitation/create","params":{` + worded + `,"requestedSchema":{"type":"object"}}}`)},
 	{"a mode that was not declared", "", "C-33", "elicitation", ask(`{"method":"elicitation/create","params":{"mode":"url","url":"u:1",` + worded + `}}`)},
 	{"an unknown kind", "", "C-33", "unknown method", ask(`{"method":"x/y","params":{` + worded + `}}`)},
+	{"a kind that is a text", "", "C-33", "unknown method", input(`"inputRequests":{"for ` + secret + `":{"method":"for ` + secret + `","params":{}}}`)},
 	{"a question without params", "", "C-33", "params", ask(`{"method":"sampling/createMessage"}`)},
 	{"sampling with tools that were not declared", "", "C-33", "sampling.tools", ask(`{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[],"y":"` + secret + `"}}`)},
 	{"sampling that is malformed", "", "C-33", "malformed", ask(`{"method":"sampling/createMessage","params":{"messages":"` + secret + `","maxTokens":1}}`)},

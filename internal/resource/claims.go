@@ -36,6 +36,8 @@ func (c claimSet) judge(issuer string, audience []string, now time.Time) (*ident
 		return nil, &badToken{text: "the token is not good yet; is the clock right?"}
 	case c.otherKind():
 		return nil, notForAccess
+	case !isNothing(rawjson.Get(c, "cnf")): // RFC 7800: whoever brings it must prove more (RFC 8705, section 3; RFC 9449, section 7.1)
+		return nil, boundToKey
 	case !slices.ContainsFunc(texts(rawjson.Get(c, "aud")), func(a string) bool { return slices.Contains(audience, a) }):
 		return nil, &badToken{text: "the token is for somebody else"}
 	case !bearer.IsName(member(c, "sub")):
@@ -50,6 +52,8 @@ func foreign(issuer string) *badToken {
 }
 
 var notForAccess = &badToken{text: "the token is no access token, but one of another kind"}
+
+var boundToKey = &badToken{text: "the token is bound to a key, for which no proof is taken here; ask for one that is not"}
 
 // otherKind reports whether claims show a token that is for something else: identities (OpenID Connect,
 // and what Cognito and Keycloak say of theirs), renewals, and events such as a logout. A hash of an access

@@ -91,6 +91,21 @@ func TestOtherKindsOfTokensAreNoAccessTokens(t *testing.T) {
 	}
 }
 
+// A token that is bound to a key is worth nothing to who has stolen it, as long as nobody takes it without a proof.
+func TestATokenThatIsBoundToAKeyIsNoBearerToken(t *testing.T) {
+	s := issuer.NewSigner(t)
+	r := checking(t, s)
+	body := fmt.Sprintf(`{"iss":%q,"aud":%q,"exp":%d,"sub":"ada"`, s.URL, endpoint, time.Now().Add(time.Hour).Unix())
+	for cnf, good := range map[string]bool{
+		`{"jkt":"x"}`: false, `{"x5t#S256":"x"}`: false, `{"kid":"x"}`: false, `{}`: false, `"x"`: false, `null`: true,
+	} {
+		refusal := r.Admit(bringing("Bearer " + s.SignText(ourHeader, body+`,"cnf":`+cnf+"}")))
+		if (refusal == nil) != good || refusal != nil && (refusal.Status != 401 || !strings.Contains(refusal.Challenge, "bound to a key")) {
+			t.Errorf("%s: %+v", cnf, refusal)
+		}
+	}
+}
+
 // A key is used for what its issuer says that it is for.
 func TestAKeyChecksOnlyWhatItIsFor(t *testing.T) {
 	s := issuer.NewSigner(t)

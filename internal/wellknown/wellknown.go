@@ -80,7 +80,7 @@ func Names(identifier, server string) bool {
 }
 
 // Secure refuses addresses to which nothing should be entrusted: plain http is
-// only for this machine. Empty is no address.
+// only for this machine, and a user's name before the host's looks like a host to people. Empty is no address.
 func Secure(address string) error {
 	if address == "" {
 		return nil
@@ -89,6 +89,8 @@ func Secure(address string) error {
 	switch {
 	case err != nil:
 		return errors.New("it is no URL")
+	case u.User != nil:
+		return errors.New("it has a user in it")
 	case u.Scheme == "https" && u.Host != "":
 		return nil
 	case u.Scheme == "http" && IsLoopback(u.Hostname()):

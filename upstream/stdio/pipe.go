@@ -29,6 +29,7 @@ import (
 type pipe struct {
 	log   zerolog.Logger
 	noise zerolog.Logger // for what a process can print without end
+	stray zerolog.Logger // for messages that are nobody's, of which there can be as many
 	limit int
 	own   *budget.Account // for what belongs to no call, or one without an account
 	sole  bool            // Options.Sole
@@ -44,7 +45,8 @@ type pipe struct {
 
 func newPipe(limit int, own *budget.Account, log zerolog.Logger) *pipe {
 	noise := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
-	return &pipe{log: log, noise: noise, limit: limit, own: own,
+	stray := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
+	return &pipe{log: log, noise: noise, stray: stray, limit: limit, own: own,
 		outlet: newOutlet(), waiting: map[jsonrpc.ID]*waiter{}}
 }
 
@@ -163,7 +165,7 @@ func (p *pipe) dispatch(line []byte) {
 	case msg.Kind() == jsonrpc.Response:
 		p.settle(msg.ID, &upstream.Answer{Result: msg.Result, Error: msg.Error}, nil)
 	case msg.Kind() == jsonrpc.Request: // C-10: never answered
-		p.log.Debug().Msg("unexpected upstream request ignored")
+		p.stray.Debug().Msg("unexpected upstream request ignored")
 	default:
 		p.notification(msg)
 	}
@@ -222,9 +224,9 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	}
 	switch {
 	case w == nil:
-		p.log.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification without an owner dropped")
+		p.stray.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification without an owner dropped")
 	case !w.push(msg):
-		p.log.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification dropped: the client is too slow")
+		p.stray.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification dropped: the client is too slow")
 	}
 }
 
