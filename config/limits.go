@@ -36,7 +36,7 @@ func (p *problems) times(t *Timeouts, label string) {
 	for _, kept := range []struct {
 		key, what string
 		value     time.Duration
-	}{{"retention", "the answer", t.Retention}, {"session-idle", "the session", t.SessionIdle}} {
+	}{{"retention", "the answer", t.Retention}, {"session-idle", "the session", t.SessionIdle}, {"server-request", "the question", t.ServerRequest}} {
 		if t.PollPause >= kept.value {
 			p.add(label+"timeouts.poll-pause", "%s is not below timeouts.%s (%s): who comes back as told may find %s gone; lower this or raise that",
 				formatDuration(t.PollPause), kept.key, formatDuration(kept.value), kept.what)
@@ -71,8 +71,8 @@ type Timeouts struct {
 	// of this: one that does not come back loses its answer, and the Java SDK takes the hint for an error.
 	Poll time.Duration `key:"poll" min:"0s" max:"1h"`
 	// How long a client that is told to come back stays away: the result of a call reaches it that much later at most. Long ones let
-	// many questions wait without connections. With timeouts.poll it must be below timeouts.retention and timeouts.session-idle:
-	// whoever comes back as told finds what was kept.
+	// many questions wait without connections. With timeouts.poll it must be below timeouts.retention,
+	// timeouts.session-idle and timeouts.server-request: whoever comes back as told finds what was kept, and what was asked.
 	PollPause time.Duration `key:"poll-pause" min:"100ms" max:"1h"`
 	// How often a quiet event stream carries a comment, so that nothing between the bridge and the client closes it.
 	KeepAlive time.Duration `key:"keep-alive" min:"1s" max:"10m"`

@@ -111,6 +111,7 @@ func TestProblems(t *testing.T) {
 		"round beyond flow":           {yaml: url + "timeouts: {flow: 11m, round: 12m}\n", want: `@:2: timeouts.round: 12m is longer than timeouts.flow (11m), which bounds it; lower this or raise that`},
 		"pause beyond retention":      {yaml: url + "timeouts: {poll: 5s, poll-pause: 2s, retention: 2s}\n", want: `@:2: timeouts.poll-pause: 2s is not below timeouts.retention (2s): who comes back as told may find the answer gone; lower this or raise that`},
 		"pause beyond default":        {yaml: url + "timeouts: {poll: 5s, poll-pause: 6m}\n", want: `@:2: timeouts.poll-pause: 6m is not below timeouts.retention (5m): who comes back as told may find the answer gone; lower this or raise that`},
+		"pause beyond question":       {yaml: url + "timeouts: {poll: 5s, poll-pause: 5s, server-request: 4s}\n", want: `@:2: timeouts.poll-pause: 5s is not below timeouts.server-request (4s): who comes back as told may find the question gone; lower this or raise that`},
 		"pause beyond session":        {yaml: url + "timeouts: {poll: 5s, poll-pause: 8s, session-idle: 4s}\n", want: `@:2: timeouts.poll-pause: 8s is not below timeouts.session-idle (4s): who comes back as told may find the session gone; lower this or raise that`},
 		"upstream beside":             {yaml: url + "upstreams: [{path: /b, upstream: http://b}]\n", want: `@:1: upstream: cannot be set beside upstreams; set it in the entry that it belongs to`},
 		"entry without URL":           {yaml: "upstreams:\n  - path: /b\n", want: `@:2: upstreams[0].upstream: is missing; give the URL of the server's MCP endpoint, or a command`},
@@ -188,7 +189,7 @@ func TestPathsThatWork(t *testing.T) {
 
 // TestAPauseBelowWhatIsKeptIsFine, and any where nobody is told to pause.
 func TestAPauseBelowWhatIsKeptIsFine(t *testing.T) {
-	for _, timeouts := range []string{"poll: 5s", "poll: 5s, poll-pause: 1h, retention: 2h, session-idle: 2h", "poll-pause: 1h", "poll: 5s, retention: 1s, session-idle: 1s"} {
+	for _, timeouts := range []string{"poll: 5s", "poll: 5s, poll-pause: 1h, retention: 2h, session-idle: 2h, server-request: 2h, flow: 2h", "poll-pause: 1h", "poll: 5s, retention: 1s, session-idle: 1s"} {
 		if _, err := Load(Sources{File: writeFile(t, "upstream: http://a\ntimeouts: {"+timeouts+"}\n")}); err != nil {
 			t.Errorf("%s: %v", timeouts, err)
 		}
