@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -43,7 +44,7 @@ type pipe struct {
 }
 
 func newPipe(limit int, own *budget.Account, log zerolog.Logger) *pipe {
-	noise := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
+	noise := logfield.AtMost(SkippedBurst, log)
 	return &pipe{log: log, noise: noise, limit: limit, own: own,
 		outlet: newOutlet(), waiting: map[jsonrpc.ID]*waiter{}}
 }
