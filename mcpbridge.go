@@ -21,6 +21,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/legacy/quiet"
@@ -113,6 +114,7 @@ func New(opt Options) (*Bridge, error) {
 		return nil, errors.New("mcpbridge: one of Upstream and Command is needed")
 	}
 	memory := opt.budget()
+	opt.Log = logfield.Rated(opt.Log)
 	options := mount.Options{
 		Upstream: streamable.Options{URL: opt.Upstream, Header: opt.Header, TLS: opt.TLS, StandardTransport: opt.StandardHTTP, Log: opt.Log},
 		Legacy: legacy.Options{

@@ -43,17 +43,20 @@ func (b *breaker) switchLocked(k mcp.InputKind, until time.Time) {
 	b.off[k] = until
 }
 
-// trust notes that the client serves a kind.
-func (b *breaker) trust(k mcp.InputKind) {
+// trust notes that the client serves a kind. It reports whether that is news.
+func (b *breaker) trust(k mcp.InputKind) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if k >= mcp.InputKinds {
-		return
+		return false
 	}
+	news := !b.served.Has(k)
 	b.served = b.served.With(k)
 	if b.off != nil {
+		news = news || !b.off[k].IsZero()
 		b.off[k] = time.Time{}
 	}
+	return news
 }
 
 // proven returns which kinds the client has answered.

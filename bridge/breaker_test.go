@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -54,6 +55,62 @@ func TestAClientThatHasAnsweredOnceMayLeaveQuestionsUnanswered_F3(t *testing.T) 
 		}
 	})
 }
+
+// What a client has answered is in the record of its session, and costs one write for each kind.
+func TestASessionThatIsBroughtBackKnowsWhatItsClientHasAnswered_F3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks, done := inputRequired(`"s"`, question1("q")), result(booked)
+		limits := Limits{Flow: mrtr.Limits{ServerRequest: time.Minute}}
+		conv, _ := session(t, limits, asks, done, asks, done)
+		box := &keptInbox{of: conv}
+		conv.push = box
+		for _, id := range []string{"1", "2"} {
+			request(t, conv, id, mcp.MethodToolsCall, book).answer(0, `{"action":"decline"}`)
+			synctest.Wait()
+		}
+		if len(box.kept) != 1 {
+			t.Fatalf("it is kept %d times", len(box.kept))
+		}
+		there, up := session(t, limits, asks, done, asks, done)
+		record, err := readRecord(box.kept[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		there.fill(record)
+		request(t, there, "3", mcp.MethodToolsCall, book)
+		pass(time.Minute)
+		request(t, there, "4", mcp.MethodToolsCall, book).answer(0, `{"action":"decline"}`)
+		if !declares(up, "elicitation") {
+			t.Error("one question that was left unanswered has it asked no more")
+		}
+	})
+}
+
+// A client that answers what was switched off meanwhile is one that serves it, in its record, too.
+func TestAnAnswerThatComesLateIsKept_F3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{})
+		conv.Trust(mcp.Elicitation)
+		box := &keptInbox{of: conv}
+		conv.push = box
+		conv.Distrust(mcp.Elicitation, call.ForGood)
+		synctest.Wait()
+		conv.Trust(mcp.Elicitation)
+		synctest.Wait()
+		if len(box.kept) != 2 || strings.Contains(string(box.kept[1]), "breaker\":{\"elicitation") {
+			t.Errorf("kept: %s", box.kept)
+		}
+	})
+}
+
+// keptInbox keeps what its session is each time that it changes, as a front with a store does.
+type keptInbox struct {
+	inbox
+	of   *conversation
+	kept [][]byte
+}
+
+func (k *keptInbox) Changed() { k.kept = append(k.kept, k.of.Record()) }
 
 func TestAClientThatLacksAMethodIsNotAskedAgain_F3(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

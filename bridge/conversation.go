@@ -104,8 +104,13 @@ func (c *conversation) Accepted(caller downstream.Caller) bool {
 	return c.push != nil && c.push.Accepted(caller) // which tells Reauthorize
 }
 
-// Trust implements call.Session.
-func (c *conversation) Trust(k mcp.InputKind) { c.breaker.trust(k) }
+// Trust implements call.Session, and tells who keeps the session, once: when it is brought back, its client has
+// answered still.
+func (c *conversation) Trust(k mcp.InputKind) {
+	if c.breaker.trust(k) && c.push != nil {
+		c.Driver.Background(c.changed)
+	}
+}
 
 // Distrusts implements call.Session.
 func (c *conversation) Distrusts(capability string) bool { return c.breaker.distrusts(capability) }

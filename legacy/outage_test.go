@@ -3,8 +3,10 @@ package legacy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -259,5 +261,47 @@ func TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway(t *testing.T) {
 		s.away.Store(false)
 		again.N = 3
 		want(t, "once it is back", k.Checkpointer().Save(again), nil)
+	})
+}
+
+// TestCallsThatAStoreDoesNotTakeDoNotPileUp: a disk that is full refuses the question of every call, and then its end; what tries again
+// are a few goroutines, and of what nobody was asked they try so many. When there is room again what was asked is removed.
+func TestCallsThatAStoreDoesNotTakeDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, memory := stored(), budget.New(1<<30)
+		s := &shaky{Store: opt.Store, alone: true}
+		opt.Store, opt.Memory = s, memory
+		b := newFake()
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		call := func(id int, fails error) {
+			answer := p.async(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"hold"}`, id))
+			c := <-b.held
+			want(t, "a question", c.ask(time.Hour, nil), fails)
+			s.away.Store(true)
+			c.finish(`{}`)
+			text(t, <-answer)
+		}
+		call(0, nil)
+		synctest.Wait()
+		before, used := runtime.NumGoroutine(), memory.Used()
+		const many = 3000
+		for i := range many {
+			call(1+i, errAway)
+		}
+		synctest.Wait()
+		if more := runtime.NumGoroutine() - before; more > 50 {
+			t.Errorf("%d goroutines more", more)
+		}
+		if more := memory.Used() - used; more < 1<<20 || more > 4<<20 {
+			t.Errorf("they hold %d bytes", more)
+		}
+		s.away.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		page, err := s.List(t.Context(), "", 100)
+		if err != nil || len(page.Records) != 1 || page.Records[0].Kind != store.Session {
+			t.Errorf("the store has %v, %v", page.Records, err)
+		}
 	})
 }

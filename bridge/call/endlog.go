@@ -18,7 +18,7 @@ import (
 // to see, up to so many a minute. It returns nil where nobody wants the line.
 func (d *Driver) levelOf(done *observe.CallEnd) *zerolog.Event {
 	if done.End == observe.Complete || done.End == observe.Cancelled {
-		return d.Log.Debug()
+		return logfield.Each(d.Log.Debug())
 	}
 	return d.notices.failed.Warn()
 }

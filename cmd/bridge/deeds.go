@@ -18,7 +18,7 @@ type deeds struct {
 func (d *deeds) EndCall(path, flow string) bool {
 	for _, m := range d.mounts.Members() {
 		if m.Path() == path && m.Bridge.EndCall(flow) {
-			d.log.Warn().Str(logfield.Path, path).Str(logfield.FlowID, flow).Msg("a call was ended on the admin listener")
+			logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.FlowID, flow).Msg("a call was ended on the admin listener")
 			return true
 		}
 	}
@@ -29,7 +29,7 @@ func (d *deeds) EndCall(path, flow string) bool {
 func (d *deeds) EndSession(path, id string) bool {
 	for _, m := range d.mounts.Members() {
 		if m.Path() == path && m.EndSession(id) {
-			d.log.Warn().Str(logfield.Path, path).Str(logfield.SessionID, id).Msg("a session was ended on the admin listener")
+			logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.SessionID, id).Msg("a session was ended on the admin listener")
 			return true
 		}
 	}
@@ -41,7 +41,7 @@ func (d *deeds) SetLevel(name string) bool {
 	if _, err := zerolog.ParseLevel(name); err != nil || name == "" {
 		return false
 	}
-	d.log.Warn().Str("level", name).Msg("the level of the log was set on the admin listener")
+	logfield.Each(d.log.Warn()).Str("level", name).Msg("the level of the log was set on the admin listener")
 	setLevel(name)
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/logfield"
 )
 
 // Durations are logged as they are written in the configuration, with their unit.
@@ -22,7 +23,7 @@ func newLogger(w io.Writer, cfg config.Log, environ []string) zerolog.Logger {
 	if console {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !colourful(w, environ)}
 	}
-	return zerolog.New(zerolog.SyncWriter(w)).With().Timestamp().Logger()
+	return logfield.Rated(zerolog.New(zerolog.SyncWriter(w)).With().Timestamp().Logger())
 }
 
 // setLevel decides what is logged from now on. It holds for the whole process:

@@ -48,7 +48,7 @@ func specs(cfg *config.Config, with common, log zerolog.Logger) []fleet.Spec {
 }
 
 func spec(cfg *config.Config, m config.Mount, with common, log zerolog.Logger) fleet.Spec {
-	log = log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger()
+	log = logfield.Apart(log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger())
 	return fleet.Spec{
 		Path: m.Path, Target: target(&m), Identity: identify(cfg, &m), Callers: callers{m.UpstreamSocket, m.Authorization, m.Auth}, Log: log,
 		Open: func() (*mount.Mount, error) { return open(cfg, &m, with, log) },

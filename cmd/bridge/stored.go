@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/fleet"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -57,7 +58,7 @@ func (s *stored) end(w http.ResponseWriter, r *http.Request) {
 	names := r.PostForm["name"]
 	var text bytes.Buffer
 	err := endStored(r.Context(), s.store, names, s.endHere, &text)
-	s.log.Warn().Strs("stored", names).Err(err).Msg("stored sessions were ended on the admin listener")
+	logfield.Each(s.log.Warn()).Strs("stored", names).Err(err).Msg("stored sessions were ended on the admin listener")
 	s.reply(w, &text, err)
 }
 

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"ask/model":  {"internal/budget", "internal/http1", "rawjson"},
 	"ask/page":   {"ask/form", "internal/budget", "rawjson"},
 	"cmd/bridge": {"*"},
-	".":          {"bridge", "downstream", "sessions/store", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
+	".":          {"bridge", "downstream", "sessions/store", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/logfield", "internal/mount", "upstream/streamable"},
 
 	"bridge/again":         {"downstream", "internal/budget", "internal/fault", "jsonrpc", "mcp", "mrtr", "rawjson", "translate"},
 	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/gate", "internal/hop", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
@@ -66,7 +66,7 @@ var mayImport = map[string][]string{
 	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/fault", "internal/gate"},
 	"legacy/h1":       {"internal/http1", "internal/meter", "internal/roster", "internal/socket"},
 	"upstream/h1":     {"internal/http1", "internal/socket"},
-	"upstream/stdio":  {"upstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/fault", "internal/transport", "internal/budget"},
+	"upstream/stdio":  {"upstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/fault", "internal/logfield", "internal/transport", "internal/budget"},
 	"upstream/mirror": {"mcp", "jsonrpc", "rawjson", "internal/fault", "internal/http1"},
 
 	"upstream/streamable": {"internal/budget", "internal/buffers", "internal/fault", "internal/hop", "internal/http1", "internal/roundtrip", "jsonrpc", "mcp", "negotiate", "observe", "rawjson", "sse", "upstream", "upstream/h1", "upstream/mirror"},

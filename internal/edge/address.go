@@ -61,7 +61,7 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = withoutPort(r.RemoteAddr)
 	}
 	r.Header = header
-	if line := a.log.Debug(); line.Enabled() {
+	if line := logfield.Each(a.log.Debug()); line.Enabled() {
 		line.Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, withoutTokens(r.URL.Path)).Msg("request")
 	}
 	if r.ProtoMajor == 2 {

@@ -146,6 +146,6 @@ func (e *Edge) Shutdown(ctx context.Context) {
 type connectionLog struct{ log zerolog.Logger }
 
 func (c connectionLog) Write(line []byte) (int, error) {
-	c.log.Debug().Msg(strings.TrimSpace(string(line)))
+	c.log.Debug().Str("text", strings.TrimSpace(string(line))).Msg("net/http about a connection")
 	return len(line), nil
 }

@@ -4,12 +4,6 @@
 // tokens and the queries of URLs never become fields.
 package logfield
 
-import (
-	"time"
-
-	"github.com/rs/zerolog"
-)
-
 // The fields of a log line.
 const (
 	SessionID  = "session_id" // shortened with Short: a whole one is a credential
@@ -37,13 +31,4 @@ const (
 // session through the log, too little to take it over.
 func Short(sessionID string) string {
 	return sessionID[:min(len(sessionID), 8)]
-}
-
-// Seldom returns a logger for one kind of line that peers can cause: 20 a minute of it are
-// written, so that none of them fills the disk.
-func Seldom(log zerolog.Logger) zerolog.Logger { return AtMost(20, log) }
-
-// AtMost is Seldom for a number of lines of its own.
-func AtMost(perMinute uint32, log zerolog.Logger) zerolog.Logger {
-	return log.Sample(&zerolog.BurstSampler{Burst: perMinute, Period: time.Minute})
 }

@@ -59,13 +59,12 @@ type ProcessOptions struct {
 //	POST ──▶ headers match body? ──▶ Verbatim ──▶ notifications as SSE
 //	           400, -32020                   └──▶ response: JSON, or the last event
 type Process struct {
-	opt      ProcessOptions
-	mirror   *mirror.Checker
-	look     singleflight.Group
-	tokens   tokens
-	seldom   zerolog.Logger // for requests that fail
-	withheld zerolog.Logger // for log messages that are nobody's
-	serial   atomic.Uint64  // numbers requests of nobody known
+	opt    ProcessOptions
+	mirror *mirror.Checker
+	look   singleflight.Group
+	tokens tokens
+	seldom zerolog.Logger // for requests that fail
+	serial atomic.Uint64  // numbers requests of nobody known
 	traffic
 }
 
@@ -75,7 +74,7 @@ func NewProcess(opt ProcessOptions) *Process {
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 15*time.Second)
 	opt.WriteTimeout = cmp.Or(opt.WriteTimeout, 10*time.Second)
 	opt.Limits.defaults()
-	p := &Process{opt: opt, mirror: mirror.NewChecker(opt.Tools), seldom: logfield.Seldom(opt.Log), withheld: logfield.Seldom(opt.Log)}
+	p := &Process{opt: opt, mirror: mirror.NewChecker(opt.Tools), seldom: logfield.Seldom(opt.Log)}
 	p.open()
 	return p
 }

@@ -78,7 +78,7 @@ func (o *response) notify(msg jsonrpc.Message) {
 	params := msg.Params
 	switch {
 	case msg.Method == mcp.NotificationMessage && (o.mayLog == nil || !o.mayLog()): // C-8
-		o.p.withheld.Debug().Msg("a log message without a certain owner was withheld")
+		o.p.opt.Log.Debug().Msg("a log message without a certain owner was withheld")
 		return
 	case msg.Method == mcp.NotificationProgress && o.token != nil:
 		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "progressToken", Value: o.token})

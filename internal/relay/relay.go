@@ -92,7 +92,7 @@ func New(opt Options) *Relay {
 	opt.Start = cmp.Or(opt.Start, 25*time.Second)
 	opt.Call = cmp.Or(opt.Call, 30*time.Minute)
 	opt.Calls = cmp.Or(opt.Calls, 256)
-	noise := opt.Log.Sample(&zerolog.BurstSampler{Burst: stdio.SkippedBurst, Period: time.Minute})
+	noise := logfield.AtMost(stdio.SkippedBurst, opt.Log)
 	return &Relay{opt: opt, noise: noise, failed: logfield.Seldom(opt.Log), gate: gate.New()}
 }
 

@@ -14,6 +14,8 @@ type waiting struct {
 	most time.Duration
 	over func() bool // nobody needs the change any more; nil: somebody does
 	long bool        // whatever the settings say
+	// again: it was tried before, and who tries now and then is to try once.
+	again bool
 }
 
 // longest is how long to wait after an error. A store that cannot be reached is waited for as
@@ -37,7 +39,10 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 		sc.id = recordID(sc.record.Stream)
 	}
 	record.Kind, record.ID = store.Flow, sc.id
-	again, perhaps := false, false // an earlier try failed, and may have made the change all the same
+	again := w.again
+	if !again {
+		sc.perhaps = false
+	}
 	for began := time.Now(); ; {
 		record.Replaces = sc.version
 		err := ex.session.ChangeCalls(record)
@@ -48,7 +53,7 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 		}
 		if errors.Is(err, downstream.ErrGone) {
 			made := false
-			made, err = sc.reclaim(ex, last, perhaps && record.Delete)
+			made, err = sc.reclaim(ex, last, sc.perhaps && record.Delete)
 			switch {
 			case made || errors.Is(err, downstream.ErrGone):
 				return err
@@ -56,7 +61,7 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 				continue
 			} // else the store is yet to say whose the call is
 		} else if !errors.Is(err, store.ErrUnreachable) {
-			sc.unsure, perhaps = true, true
+			sc.unsure, sc.perhaps = true, true
 		}
 		switch {
 		case w.over != nil && w.over():

@@ -5,26 +5,30 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // removeLater removes, in the background, what the store could not remove when the call ended: whoever
-// answers its question would have the call go on. There are no more of these than
-// calls that were kept before the store failed. It ends with the record and with the process.
+// answers its question would have the call go on. It ends with the record and with the process.
 func (sc *storedCall) removeLater(ex *Exchange) {
 	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}, kept: sc.kept}
-	most := time.Until(sc.expires)
-	ex.session.Later(sc.record.Request, func(stop func() bool) {
-		err := rest.remove(ex, waiting{most: most, over: stop, long: true})
-		if err == nil || errors.Is(err, downstream.ErrGone) {
+	of := &Exchange{end: ex.end, session: ex.session} // without what the call held
+	was := weak.Make(ex.stream.Load())                // which the session keeps for as long as it is there to be found
+	ex.session.Later(&session.LateCall{Request: sc.record.Request, Asked: sc.version > 0, Within: time.Until(sc.expires), Remove: func(stop func() bool) bool {
+		err := rest.remove(of, waiting{over: stop, long: true, again: true})
+		gone := errors.Is(err, downstream.ErrGone)
+		if err == nil || gone {
 			rest.kept.Release()
 		}
-		if errors.Is(err, downstream.ErrGone) { // another replica's word counts, whatever was said here
-			ex.session.Streams().Forget(ex.stream.Load())
+		if gone { // another replica's word counts, whatever was said here
+			of.session.Streams().ForgetOne(rest.record.Stream, was.Value())
 		}
-	})
+		return err == nil || gone
+	}})
 }
 
 // remove removes the record. Where nobody knows whether there is one its place is taken for a while: it may be made

@@ -139,19 +139,6 @@ func (s *Session) WaitsAt(msg *jsonrpc.Message, header http.Header) downstream.R
 	return s.stored.waiting.at(msg, header)
 }
 
-// Later does work in the background that is to end a call in the store, which has it still. stop
-// reports that the process is about to end.
-func (s *Session) Later(request jsonrpc.ID, work func(stop func() bool)) {
-	s.stored.setLate(request, 1)
-	begun := s.Resolve(func(stop func() bool) {
-		defer s.stored.setLate(request, -1)
-		work(stop)
-	})
-	if !begun {
-		s.stored.setLate(request, -1)
-	}
-}
-
 // IsLate reports whether a call with this id of its client's has ended, and the store is yet to learn of it.
 func (s *Session) IsLate(request jsonrpc.ID) bool {
 	s.stored.lateMu.Lock()

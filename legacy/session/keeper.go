@@ -42,6 +42,7 @@ type keeper struct {
 	own *budget.Account // for what is read of the store for no session that is here
 
 	crowded zerolog.Logger // for lines about who has no room in it
+	late    lateCalls      // that have ended, and that it has still
 
 	astray  atomic.Bool            // calls were left to the store, and nobody has noted when they are due
 	resting map[*Session]time.Time // that left the table, and since when nobody is in them; of the goroutine that unloads

@@ -216,7 +216,7 @@ func (s *Session) end(cause sessions.Cause) {
 	if s.stored != nil {
 		cause = s.set.keeper.causeOf(s, cause)
 	}
-	line := s.set.opt.Logger.Debug()
+	line := logfield.Each(s.set.opt.Logger.Debug())
 	if cause == sessions.Evicted {
 		line = s.set.opt.Evicted.Warn().Int("limit", s.set.opt.MaxSessions)
 	}

@@ -264,20 +264,23 @@ func (s *Set) Close() {
 
 // Forget has a stream be found no more: another replica goes on with it. The one that brings its
 // number back, should the call come back here, is another one.
-func (s *Set) Forget(st *sessions.Stream) {
+func (s *Set) Forget(st *sessions.Stream) { s.ForgetOne(st.ID(), st) }
+
+// ForgetOne is Forget for a stream of which only the number may be left: nil.
+func (s *Set) ForgetOne(id uint64, st *sessions.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dropLocked(st) {
+	if st != nil && s.dropLocked(st) {
 		st.Forget()
 	}
-	if s.beganLocked(st.ID()) { // be it that its end was forgotten here before it was known that it goes on elsewhere
+	if s.beganLocked(id) { // be it that its end was forgotten here before it was known that it goes on elsewhere
 		if s.calls == nil {
 			s.calls = new(ofCalls)
 		}
 		if s.calls.left == nil {
 			s.calls.left = map[uint64]bool{}
 		}
-		s.calls.left[st.ID()] = true
+		s.calls.left[id] = true
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -70,7 +71,7 @@ func New(opt Options) (*Client, error) {
 	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
 	delays.Multiplier = 2
 	delays.Reset()
-	s := &Client{opt: opt, delays: delays, crashes: newCrashes(), seldom: opt.Log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})}
+	s := &Client{opt: opt, delays: delays, crashes: newCrashes(), seldom: logfield.AtMost(SkippedBurst, opt.Log)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -29,7 +30,6 @@ import (
 type pipe struct {
 	log   zerolog.Logger
 	noise zerolog.Logger // for what a process can print without end
-	stray zerolog.Logger // for messages that are nobody's, of which there can be as many
 	limit int
 	own   *budget.Account // for what belongs to no call, or one without an account
 	sole  bool            // Options.Sole
@@ -44,9 +44,8 @@ type pipe struct {
 }
 
 func newPipe(limit int, own *budget.Account, log zerolog.Logger) *pipe {
-	noise := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
-	stray := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
-	return &pipe{log: log, noise: noise, stray: stray, limit: limit, own: own,
+	noise := logfield.AtMost(SkippedBurst, log)
+	return &pipe{log: log, noise: noise, limit: limit, own: own,
 		outlet: newOutlet(), waiting: map[jsonrpc.ID]*waiter{}}
 }
 
@@ -165,7 +164,7 @@ func (p *pipe) dispatch(line []byte) {
 	case msg.Kind() == jsonrpc.Response:
 		p.settle(msg.ID, &upstream.Answer{Result: msg.Result, Error: msg.Error}, nil)
 	case msg.Kind() == jsonrpc.Request: // C-10: never answered
-		p.stray.Debug().Msg("unexpected upstream request ignored")
+		p.log.Debug().Msg("unexpected upstream request ignored")
 	default:
 		p.notification(msg)
 	}
@@ -224,9 +223,9 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	}
 	switch {
 	case w == nil:
-		p.stray.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification without an owner dropped")
+		p.log.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification without an owner dropped")
 	case !w.push(msg):
-		p.stray.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification dropped: the client is too slow")
+		p.log.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification dropped: the client is too slow")
 	}
 }
 

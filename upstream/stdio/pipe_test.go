@@ -269,20 +269,6 @@ func FuzzPipeInput(f *testing.F) {
 	})
 }
 
-// TestMessagesThatAreNobodysDoNotFillTheLog, where that tells of them: a process can write any number.
-func TestMessagesThatAreNobodysDoNotFillTheLog(t *testing.T) {
-	for _, line := range []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`} {
-		var log strings.Builder
-		p := newPipe(1<<16, nil, zerolog.New(&log))
-		for range 10 * SkippedBurst {
-			p.dispatch([]byte(line))
-		}
-		if n := strings.Count(log.String(), "\n"); n != SkippedBurst {
-			t.Errorf("%s: %d lines in the log, want %d", line, n, SkippedBurst)
-		}
-	}
-}
-
 func TestGarbageOfAProcessDoesNotFillTheLog(t *testing.T) {
 	var log strings.Builder
 	p := newPipe(1<<16, nil, zerolog.New(&log))

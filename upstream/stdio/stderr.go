@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
 )
 
 // Bounds on what the log takes of a process's stderr, in bytes: of one line, and of
@@ -73,4 +75,4 @@ func (s *stderrLog) catchUp() {
 	s.missed, s.last = 0, ""
 }
 
-func (s *stderrLog) say(text string) { s.log.Info().Str("stderr", text).Msg("upstream") }
+func (s *stderrLog) say(text string) { logfield.Each(s.log.Info()).Str("stderr", text).Msg("upstream") }

@@ -112,7 +112,6 @@ type Client struct {
 	url     *url.URL
 	carrier carrier
 	tools   *mirror.Tools
-	stray   zerolog.Logger // for messages that are nobody's, of which a server can send without end
 	refresh singleflight.Group
 	// rawNames is set once the server proved to compare Mcp-Name undecoded.
 	rawNames atomic.Bool
@@ -123,9 +122,6 @@ type Client struct {
 
 var _ upstream.Caller = (*Client)(nil)
 
-// strayBurst is how many lines a minute the log has of them.
-const strayBurst = 20
-
 // New makes a client. No connection is made before the first call.
 func New(opt Options) (*Client, error) {
 	u, err := endpoint(opt.URL)
@@ -134,7 +130,6 @@ func New(opt Options) (*Client, error) {
 	}
 	opt.defaults()
 	c := &Client{opt: opt, url: u, tools: cmp.Or(opt.Tools, new(mirror.Tools))}
-	c.stray = opt.Log.Sample(&zerolog.BurstSampler{Burst: strayBurst, Period: time.Minute})
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.carrier = newCarrier(u, &c.opt)
 	return c, nil

@@ -170,11 +170,11 @@ func (c *Client) receiveStream(ctx context.Context, req *request, x exchange, to
 // (E-38).
 func (c *Client) interim(msg *jsonrpc.Message, req *request, to sink) bool {
 	if msg.Kind() != jsonrpc.Notification {
-		c.stray.Debug().Str("method", req.call.Method).Stringer("kind", msg.Kind()).Msg("unexpected upstream message ignored")
+		c.opt.Log.Debug().Str("method", req.call.Method).Stringer("kind", msg.Kind()).Msg("unexpected upstream message ignored")
 		return false
 	}
 	if to.listen && !upstream.Subscribed(msg.Params, req.id) {
-		c.stray.Debug().Msg("notification of another subscription ignored")
+		c.opt.Log.Debug().Msg("notification of another subscription ignored")
 		return false
 	}
 	if to.notify != nil {

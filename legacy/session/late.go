@@ -1,0 +1,136 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// LateCall is a call that has ended, and that the store may have still, since it did not take the end.
+type LateCall struct {
+	Request jsonrpc.ID    // the client's id of it
+	Asked   bool          // its question was kept, and left: whoever answers it would have the call go on
+	Within  time.Duration // how long its record lasts at most
+	// Remove tries once to have the store take the end, and reports whether that is settled. stop reports that the
+	// process is about to end: then it is the last try.
+	Remove func(stop func() bool) bool
+
+	session *Session
+	until   time.Time
+	hold    budget.Hold // until it is settled
+}
+
+const (
+	lateWorkers = 4       // where the store hangs, and other calls of it can be removed
+	lateBytes   = 2 << 10 // what each holds, about
+	// mostUnasked bounds those whose questions the store did not take: where it fails for good one may come with each
+	// request. Of the others there are no more than were kept before it failed.
+	mostUnasked = 1024
+)
+
+// lateCalls are those of all sessions. A few goroutines try, one call after the other, and pause after each that
+// fails: none has one of its own.
+type lateCalls struct {
+	mu      sync.Mutex
+	waiting []*LateCall
+	unasked int // of those that are not settled
+	workers int
+}
+
+// Later has a call removed from the store in the background. Where too many wait already whose clients were never asked, or
+// there is no memory for another one of these, nobody tries: nobody would answer it.
+func (s *Session) Later(c *LateCall) {
+	k := s.set.keeper
+	c.session, c.until, c.hold = s, time.Now().Add(c.Within), budget.On(s.account)
+	if c.Asked {
+		c.hold.Charge(lateBytes)
+	} else if c.hold.Grow(lateBytes) != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || !k.late.add(c) {
+		c.hold.Release()
+		return
+	}
+	s.stored.setLate(c.Request, 1)
+	if k.late.begin() {
+		k.running.Go(remover{k}.remove)
+	}
+}
+
+// remover is the part of a keeper that removes late calls. It has no state of its own.
+type remover struct{ *keeper }
+
+// remove tries until none is left.
+func (k remover) remove() {
+	stop := func() bool { return k.ctx.Err() != nil }
+	for c := k.late.next(); c != nil; c = k.late.next() {
+		settled := c.Remove(stop)
+		if settled || stop() || !time.Now().Before(c.until) {
+			k.late.settled(c)
+			continue
+		}
+		k.pause()
+		k.late.again(c)
+	}
+}
+
+// add has a call wait, if there is a place.
+func (l *lateCalls) add(c *LateCall) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !c.Asked {
+		if l.unasked == mostUnasked {
+			return false
+		}
+		l.unasked++
+	}
+	l.waiting = append(l.waiting, c)
+	return true
+}
+
+// begin reports whether one more goroutine is to try.
+func (l *lateCalls) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.workers == lateWorkers {
+		return false
+	}
+	l.workers++
+	return true
+}
+
+// next returns the call whose turn it is; nil: none waits, and who asks is done.
+func (l *lateCalls) next() *LateCall {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.workers--
+		return nil
+	}
+	c := l.waiting[0]
+	l.waiting[0] = nil
+	l.waiting = l.waiting[1:]
+	return c
+}
+
+// again has a call wait for another turn, which one that others have yet to try comes before.
+func (l *lateCalls) again(c *LateCall) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, c)
+}
+
+// settled forgets a call.
+func (l *lateCalls) settled(c *LateCall) {
+	l.mu.Lock()
+	if !c.Asked {
+		l.unasked--
+	}
+	l.mu.Unlock()
+	c.hold.Release()
+	c.session.stored.setLate(c.Request, -1)
+}
