@@ -107,10 +107,11 @@ func TestRoundTripsToAStoredSession(t *testing.T) {
 		k.answer(id)
 		wantDone(t, f.message())
 		all := redis.trips.Load() - before
-		if i == 0 { // that the client answers such questions is written down once
-			all--
+		most := int64(3)
+		if i == 0 { // that the client answers such questions is written down once, and may be heard of as another's change is
+			most += 2
 		}
-		if asked > 1 || all > 3 {
+		if asked > 1 || all > most {
 			t.Errorf("question %d took %d round trips before it left, and %d in all", i, asked, all)
 		}
 	}
