@@ -131,7 +131,10 @@ func TestASessionLastsNoLongerEachTimeThatItComesBack(t *testing.T) {
 		due := time.Now().Add(57 * time.Minute)
 		b.due = func([]byte) (time.Time, error) { return due, nil }
 		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			t.Log("resumed")
 			out.Finish(downstream.Result(`"call"`, nil))
+			own, calls := p.lasts(engine)
+			t.Log(own, calls)
 			return nil
 		}
 		_, p = servePipe(t, opt, b)
@@ -148,6 +151,40 @@ func TestASessionLastsNoLongerEachTimeThatItComesBack(t *testing.T) {
 		if len(b.convs) < 100 {
 			t.Errorf("it came back %d times", len(b.convs))
 		}
+	})
+}
+
+// TestASessionThatCameBackEndsWhenItIsIdle, once its calls are over: what they needed of its record is over with them.
+func TestASessionThatCameBackEndsWhenItIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := shortStored(), newFake()
+		opt.Retention = 20 * time.Second
+		engine := opt.Store
+		dies := &mortal{Store: engine}
+		opt.Store = alone{dies, false}
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asked(b) // whose record lasts for an hour
+		session := p.session
+		dies.dead.Store(true)
+		opt.Store, opt.Unload, opt.MaxUnloaded = alone{engine, false}, 10*time.Second, 100
+		opt, b = next(opt, nil)
+		due := time.Now().Add(time.Minute)
+		b.due = func([]byte) (time.Time, error) { return due, nil }
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, p = servePipe(t, opt, b)
+		p.session, p.version = session, string(mcp.V20250618)
+		echo := `{"jsonrpc":"2.0","id":1,"method":"echo"}`
+		want(t, "while its call waits", p.status(echo), 200)
+		time.Sleep(2 * time.Minute)
+		want(t, "when that is over", p.status(echo), 200)
+		b.last().rests.Store(true)
+		time.Sleep(2 * lastsIdle)
+		synctest.Wait()
+		want(t, "when it has been idle for too long", p.status(echo), 404)
 	})
 }
 

@@ -70,7 +70,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	s.stored.version, s.stored.auth, s.stored.principal = version, record.Authorization, record.Principal
 	k.rememberLocked(s, record.Conversation)
 	s.stored.waiting.adopt(record.Waiting)
-	s.stored.span.found(record.ttl, k.ttl(), k.touchEvery())
+	s.stored.span.found(record.ttl, k.ttl(), k.touchEvery(), k.shared)
 	first := k.number()
 	if k.unloads() || !k.shared { // else its record says how long it lasts
 		if first, err = k.recall(bounded, s, id); err != nil {
@@ -128,8 +128,13 @@ func (k restorer) recall(ctx context.Context, s *Session, id string) (stream.Num
 	}
 	now := time.Now()
 	for i := range list {
-		if list[i].Kind == store.Flow {
-			s.stored.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL), false)
+		if list[i].Kind != store.Flow {
+			continue
+		}
+		until := now.Add(list[i].TTL)
+		s.stored.shelf.put(streamOf(&list[i]), until, false)
+		if !k.shared && list[i].TTL > k.ttl() {
+			s.stored.span.has(list[i].ID, until)
 		}
 	}
 	return first, nil

@@ -60,13 +60,21 @@ func (p *span) callLocked(id string, until time.Time) {
 
 // found notes for how long the session's record was to last that was read. Whoever wrote it has added this margin to what a call needs,
 // as whoever writes it next will: with it taken for a need, too, the record would last longer each time that the session comes back.
-func (p *span) found(left, ttl, margin time.Duration) {
+// shared: what needs it may be somebody else's; where one process has the store it is what that finds there (has), and ends with it.
+func (p *span) found(left, ttl, margin time.Duration, shared bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.until = time.Now().Add(left)
-	if left > ttl {
+	if shared && left > ttl {
 		p.callLocked("", p.until.Add(-margin))
 	}
+}
+
+// has notes a call that was found in the store.
+func (p *span) has(id string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.callLocked(id, until)
 }
 
 // written notes until when the session's record lasts, and reports whether it is too short by now: the call came meanwhile.
