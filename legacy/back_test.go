@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -115,5 +116,57 @@ func TestLargeCallsThatAreMoreThanTheirShareComeBackOneAtATime(t *testing.T) {
 		if memory.Used() > 8*flowSize {
 			t.Errorf("%d bytes of %d are charged", memory.Used(), memory.Limit())
 		}
+	})
+}
+
+// TestNewcomersAreServedWhileALargeCallIsLookedAt: whoever looks for calls that nobody has is not refused for its memory.
+func TestNewcomersAreServedWhileALargeCallIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		opt.Replica = homeID
+		asksLarge(t, opt)
+		r := &reading{Store: opt.Store, takes: time.Second}
+		opt.Store = r
+		opt, b := next(opt, budget.New(5*flowSize))
+		_, q := servePipe(t, opt, b)
+		for range 30 {
+			time.Sleep(100 * time.Millisecond)
+			q.session = ""
+			q.initialize(mcp.V20251125)
+			want(t, "DELETE", q.delete().StatusCode, 204)
+		}
+		if reads, _ := r.said(); reads == 0 {
+			t.Error("nobody has looked at it")
+		}
+	})
+}
+
+// TestWhoTakesItsTimeIsChargedForWhatComesBackAlone: a client that polls, and reads nothing.
+func TestWhoTakesItsTimeIsChargedForWhatComesBackAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Poll, opt.Unload, opt.MaxUnloaded = homeID, time.Second, time.Hour, 100
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		question := downstream.Question(`"q"`, "elicitation/create", []byte(`{"message":"`+strings.Repeat("x", flowSize)+`"}`))
+		want(t, "a question", k.Checkpointer().Save(downstream.Checkpoint{
+			Request: k.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour,
+		}), nil)
+		<-answer
+		stream := k.Address().Stream
+		opt, b = next(opt, budget.New(8*flowSize))
+		opt.Replica = homeID
+		h, q := servePipe(t, opt, b)
+		q.goOn(b, p.session)
+		conn, err := q.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: %s\r\nLast-Event-ID: %d-1\r\n\r\n", q.session, q.version, stream)
+		synctest.Wait()
+		want(t, "its session holds too much meanwhile", q.live(h).Account().Tight(), true)
 	})
 }

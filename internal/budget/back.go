@@ -23,7 +23,7 @@ func (h *Hold) Return(of *Account, bytes, stays int) error {
 	if _, held := of.held(); held >= b.limit/little && !of.fits(stays) {
 		return ErrShare
 	}
-	bytes = min(bytes, int(b.limit/returning))
+	bytes = b.returning(bytes)
 	enough := func() bool { return b.free()+b.limit/returned >= int64(bytes) }
 	if !enough() && !(b.lookAgain() && enough()) && !reclaim(func() *Spare {
 		if b.free()+b.spares.sum()+b.limit/returned < int64(bytes) {
@@ -36,3 +36,13 @@ func (h *Hold) Return(of *Account, bytes, stays int) error {
 	h.Charge(bytes)
 	return nil
 }
+
+// ReturnOwed is Return for what cannot be refused.
+func (h *Hold) ReturnOwed(bytes int) {
+	if h.account != nil {
+		h.Charge(h.account.budget.returning(bytes))
+	}
+}
+
+// returning returns what is charged while so many bytes are needed.
+func (b *Budget) returning(bytes int) int { return min(bytes, int(b.limit/returning)) }

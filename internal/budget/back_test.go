@@ -52,3 +52,16 @@ func TestResultsThatWereDeliveredMakeRoomForWhatComesBack(t *testing.T) {
 		t.Errorf("%d bytes are charged: %v", h.Bytes(), err)
 	}
 }
+
+func TestWhatComesBackAtAnyRateLeavesHalf(t *testing.T) {
+	b := New(64 * mib)
+	h := On(b.Own())
+	if h.ReturnOwed(100 * mib); h.Bytes() != 32*mib {
+		t.Errorf("%d bytes are charged", h.Bytes())
+	}
+	if h.ReturnOwed(mib); h.Bytes() != 33*mib {
+		t.Errorf("%d bytes are charged", h.Bytes())
+	}
+	none := On(nil)
+	none.ReturnOwed(mib)
+}

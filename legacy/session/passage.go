@@ -76,7 +76,7 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 	}
 	p := &Passage{hold: budget.On(account)}
 	if haste == Owed { // perhaps by who has a turn
-		p.hold.Charge(timesPassing * size)
+		p.hold.ReturnOwed(timesPassing * size)
 		return p, nil
 	}
 	large := size >= largeRecord && haste != Unturned
