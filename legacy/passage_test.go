@@ -731,7 +731,7 @@ func TestTheManyCallsOfASessionThatEndsAreReadTogether(t *testing.T) {
 // TestAResultInTheStoreIsFetchedWhereMemoryIsShort: its client was away, and comes back to another process. Nobody knows whether it has
 // the result, so that gives way to nothing between its reading and its sending.
 func TestAResultInTheStoreIsFetchedWhereMemoryIsShort(t *testing.T) {
-	for _, times := range []int64{10, 11, 12, 16} {
+	for _, times := range []int64{2, 4, 10, 11, 12, 16} {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opt := stored()
@@ -744,8 +744,8 @@ func TestAResultInTheStoreIsFetchedWhereMemoryIsShort(t *testing.T) {
 				q.goOn(b, p.session)
 				for range 2 {
 					resp := q.get(last)
-					if said := text(t, resp); resp.StatusCode == http.StatusBadRequest {
-						t.Error(said)
+					if said := text(t, resp); resp.StatusCode != http.StatusOK {
+						t.Error(resp.StatusCode, said)
 					}
 				}
 			})

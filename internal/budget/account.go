@@ -84,13 +84,7 @@ func (a *Account) wouldFit(bytes int, given int64) bool {
 	if room >= n {
 		return true
 	}
-	a.mu.Lock()
-	own := a.used
-	held := own
-	if a.owner.name != "" {
-		held = a.owner.used.Load()
-	}
-	a.mu.Unlock()
+	own, held := a.held()
 	free, spare := a.budget.free()+given, a.budget.limit/reserve
 	if least := a.budget.limit / modest; own+n > least {
 		return false
@@ -98,6 +92,16 @@ func (a *Account) wouldFit(bytes int, given int64) bool {
 		return free+spare >= n
 	}
 	return free-n >= spare && room+spare >= n // a session of a principal whose others are greedy
+}
+
+// held returns what the account holds, and its principal, which is the account where nobody knows whose it is.
+func (a *Account) held() (own, all int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.owner.name != "" {
+		return a.used, a.owner.used.Load()
+	}
+	return a.used, a.used
 }
 
 // room returns how much more the account may hold when it takes this many bytes: what

@@ -16,7 +16,8 @@
 // What is held for convenience only, since its client has had it, is given back before anybody is refused (Spare).
 //
 // What is owed may be more than there is: one thing at a time that comes, by a quarter (Alone), and what is made of what has come,
-// by half (Finish), for what a quarter has come in is in memory twice: as it came, and as it is handed on.
+// by half (Finish), for what a quarter has come in is in memory twice: as it came, and as it is handed on. What was kept comes back one
+// thing at a time where it is more than its share (Return).
 //
 // What is charged is an estimate. What the collector finds alive beyond it counts
 // too (Watch), so that things too small to be charged cannot add up unseen.

@@ -114,7 +114,11 @@ func (r *callRecord) split(rest []byte) (ok bool) {
 		if e.Size < 0 || e.Size > len(rest) {
 			return false
 		}
-		e.Data, rest = bytes.Clone(rest[:e.Size]), rest[e.Size:] // it may be there for longer than the flow
+		if len(r.Events) == 1 && e.Size == len(rest) { // a last word has nothing beside it, and may be large
+			e.Data, rest = rest, nil
+		} else {
+			e.Data, rest = bytes.Clone(rest[:e.Size]), rest[e.Size:] // it may be there for longer than the flow
+		}
 		e.Size = 0
 	}
 	r.Flow = rest

@@ -11,13 +11,15 @@ import (
 
 // What is read of a call is charged before it is read, since it may be megabytes, several times. What is large is
 // read in turn besides: clients that come back together, after a restart or to flood, would otherwise have all that they have waiting
-// read at once.
+// read at once. What is too large for what its session may hold meanwhile, though it could be held before it was kept, comes back alone.
 
 const (
 	// timesPassing is how often a record is in memory at most while its call comes back, besides what stays: sealed, as text,
 	// as its flow is decoded, and sealed anew on its way to the disk.
 	timesPassing = 5
-	largeRecord  = 64 << 10 // bytes from which on one waits for its turn
+	// timesBack is how often it is from then on: as its record, and as its flow.
+	timesBack   = 2
+	largeRecord = 64 << 10 // bytes from which on one waits for its turn
 	// passPatience is how long one waits for its turn.
 	passPatience = 5 * time.Second
 )
@@ -36,7 +38,8 @@ const (
 // Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
 type Passage struct {
 	hold budget.Hold
-	turn func() // gives it back; nil: it has none
+	turn func()          // gives it back; nil: it has none
+	back *budget.Account // of whom it is, where it comes back alone, and its hold is nobody's; nil: it does not
 }
 
 // Over says that what was read has gone, or is charged by whoever keeps it. It is idempotent; the nil Passage is over.
@@ -48,8 +51,14 @@ func (p *Passage) Over() {
 	p.Yield()
 }
 
-// Yield gives the turn back of a record that was read, and stays for as long as others may take: it goes on being charged.
+// Yield gives the turn back of a record that was read, and stays for as long as others may take: it goes on being charged, to whom it is of.
 func (p *Passage) Yield() {
+	if p.back != nil {
+		bytes := p.hold.Bytes()
+		p.hold.Release()
+		p.hold, p.back = budget.On(p.back), nil
+		p.hold.Charge(bytes)
+	}
 	if p.turn != nil {
 		p.turn()
 		p.turn = nil
@@ -67,15 +76,25 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 	}
 	p := &Passage{hold: budget.On(account)}
 	if haste == Owed { // perhaps by who has a turn
-		p.hold.Charge(timesPassing * size)
+		p.hold.ReturnOwed(timesPassing * size)
 		return p, nil
 	}
-	if size >= largeRecord && haste != Unturned {
+	large := size >= largeRecord && haste != Unturned
+	if large {
 		if err := p.queue(ctx, k.set.passing, who, haste); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.hold.Grow(timesPassing * size); err != nil {
+	err = p.hold.Grow(timesPassing * size)
+	if err != nil && large {
+		p.Yield()
+		if err := p.queue(ctx, k.set.alone, who, haste); err != nil {
+			return nil, err
+		}
+		p.hold, p.back = budget.On(k.own), account
+		err = p.hold.Return(account, timesPassing*size, timesBack*size)
+	}
+	if err != nil {
 		p.Over()
 		return nil, err
 	}

@@ -360,7 +360,7 @@ func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address, s
 	var r store.Record
 	if err == nil {
 		hold := budget.On(account)
-		hold.Charge(timesPassing * size)
+		hold.ReturnOwed(timesPassing * size)
 		defer hold.Release()
 		r, err = dues{k}.lookAt(k.patience, at)
 	}

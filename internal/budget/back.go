@@ -1,0 +1,48 @@
+package budget
+
+const (
+	// returning is by which part of a budget what comes back is charged at most while it does: one in so many. It may be more than its
+	// share or what there is, and newcomers find room beside it.
+	returning = 2
+	// returned is by which part of a budget that may be more than there is: less than what those overdraw who hold next to nothing.
+	returned = reserve * 2
+	// little is which part of a budget its principal holds less than for whom it comes back whatever stays of it: what one gets that is
+	// greedy alone.
+	little = 3
+)
+
+// Return is Grow for what comes back from where it was kept, and is of an account whose Grow was refused: it has been in memory before, is
+// owed to its client, and would never fit otherwise. So many bytes are needed while it comes back, which is charged to nobody: what stays
+// afterwards is, by who goes on with it. That is to be within what its account may hold, unless its principal holds little. The caller
+// has one thing at a time return.
+func (h *Hold) Return(of *Account, bytes, stays int) error {
+	if h.account == nil {
+		return nil
+	}
+	b := h.account.budget
+	if _, held := of.held(); held >= b.limit/little && !of.fits(stays) {
+		return ErrShare
+	}
+	bytes = b.returning(bytes)
+	enough := func() bool { return b.free()+b.limit/returned >= int64(bytes) }
+	if !enough() && !(b.lookAgain() && enough()) && !reclaim(func() *Spare {
+		if b.free()+b.spares.sum()+b.limit/returned < int64(bytes) {
+			return nil
+		}
+		return b.spares.oldest(nil)
+	}, enough) {
+		return ErrFull
+	}
+	h.Charge(bytes)
+	return nil
+}
+
+// ReturnOwed is Return for what cannot be refused.
+func (h *Hold) ReturnOwed(bytes int) {
+	if h.account != nil {
+		h.Charge(h.account.budget.returning(bytes))
+	}
+}
+
+// returning returns what is charged while so many bytes are needed.
+func (b *Budget) returning(bytes int) int { return min(bytes, int(b.limit/returning)) }

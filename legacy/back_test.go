@@ -1,0 +1,172 @@
+package legacy
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// TestACallComesBackThoughItIsMoreThanItsShare: it was in memory before, and nobody else needs that.
+func TestACallComesBackThoughItIsMoreThanItsShare(t *testing.T) {
+	for _, times := range []int64{4, 7, 14} {
+		t.Run(fmt.Sprint(times), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := stored()
+				opt.Replica = homeID
+				p := asksLarge(t, opt)
+				memory := budget.New(times * flowSize)
+				opt, b := next(opt, memory)
+				_, q := servePipe(t, opt, b)
+				q.goOn(b, p.session)
+				before := memory.Used()
+				want(t, "an answer", q.status(answerQ), http.StatusAccepted)
+				if held := memory.Used() - before; held < flowSize || held > 3*flowSize {
+					t.Errorf("a call that has come back is charged %d bytes", held)
+				}
+			})
+		})
+	}
+}
+
+// TestACallComesBackByTheClockThoughItIsMoreThanItsShare.
+func TestACallComesBackByTheClockThoughItIsMoreThanItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 3
+		opt := stored()
+		opt.Replica = homeID
+		for range calls {
+			asksLarge(t, opt)
+		}
+		opt, b := next(opt, budget.New(8*flowSize))
+		began, back := time.Now(), make(chan time.Duration, 2*calls)
+		b.due = func([]byte) (time.Time, error) { return began.Add(time.Minute), nil }
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			back <- time.Since(began)
+			out.Finish(downstream.Result(`"call"`, []byte(`{}`)))
+			return nil
+		}
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(2 * time.Minute)
+		want(t, "calls that came back", len(back), calls)
+		for range len(back) {
+			if after := <-back; after > time.Minute+30*time.Second {
+				t.Errorf("one came back after %v", after)
+			}
+		}
+	})
+}
+
+// TestLargeCallsThatAreMoreThanTheirShareComeBackOneAtATime: each has its turn, and who wants little is served meanwhile.
+func TestLargeCallsThatAreMoreThanTheirShareComeBackOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 4
+		opt := stored()
+		opt.Replica = homeID
+		type word struct{ session, last string }
+		var words []word
+		for range calls {
+			p, k := waitsLarge(t, opt)
+			words = append(words, word{p.session, fmt.Sprintf("%d-2", k.Address().Stream)})
+			k.finish(`"` + strings.Repeat("r", flowSize) + `"`)
+		}
+		r := &reading{Store: opt.Store}
+		opt.Store = r
+		memory := budget.New(8 * flowSize)
+		opt, b := next(opt, memory)
+		_, first := servePipe(t, opt, b)
+		time.Sleep(time.Minute) // what was there at the start has been looked at
+		r.mu.Lock()
+		r.atOnce, r.takes = 0, 100*time.Millisecond
+		r.mu.Unlock()
+		var clients []chan int
+		for _, w := range words {
+			q := *first
+			q.goOn(b, w.session)
+			status := make(chan int, 1)
+			clients = append(clients, status)
+			go func() {
+				resp := q.get(w.last)
+				if said := text(t, resp); !strings.Contains(said, "rrr") {
+					t.Error(said)
+				}
+				status <- resp.StatusCode
+			}()
+		}
+		for range 10 {
+			time.Sleep(10 * time.Millisecond)
+			small := *first
+			small.session = ""
+			small.initialize(mcp.V20251125)
+			want(t, "somebody else's request", small.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		}
+		for i, status := range clients {
+			want(t, fmt.Sprint("result ", i), <-status, 200)
+		}
+		if _, atOnce := r.said(); atOnce > 1 {
+			t.Errorf("%d are read at once", atOnce)
+		}
+		if memory.Used() > 8*flowSize {
+			t.Errorf("%d bytes of %d are charged", memory.Used(), memory.Limit())
+		}
+	})
+}
+
+// TestNewcomersAreServedWhileALargeCallIsLookedAt: whoever looks for calls that nobody has is not refused for its memory.
+func TestNewcomersAreServedWhileALargeCallIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		opt.Replica = homeID
+		asksLarge(t, opt)
+		r := &reading{Store: opt.Store, takes: time.Second}
+		opt.Store = r
+		opt, b := next(opt, budget.New(5*flowSize))
+		_, q := servePipe(t, opt, b)
+		for range 30 {
+			time.Sleep(100 * time.Millisecond)
+			q.session = ""
+			q.initialize(mcp.V20251125)
+			want(t, "DELETE", q.delete().StatusCode, 204)
+		}
+		if reads, _ := r.said(); reads == 0 {
+			t.Error("nobody has looked at it")
+		}
+	})
+}
+
+// TestWhoTakesItsTimeIsChargedForWhatComesBackAlone: a client that polls, and reads nothing.
+func TestWhoTakesItsTimeIsChargedForWhatComesBackAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Poll, opt.Unload, opt.MaxUnloaded = homeID, time.Second, time.Hour, 100
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		question := downstream.Question(`"q"`, "elicitation/create", []byte(`{"message":"`+strings.Repeat("x", flowSize)+`"}`))
+		want(t, "a question", k.Checkpointer().Save(downstream.Checkpoint{
+			Request: k.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour,
+		}), nil)
+		<-answer
+		stream := k.Address().Stream
+		opt, b = next(opt, budget.New(8*flowSize))
+		opt.Replica = homeID
+		h, q := servePipe(t, opt, b)
+		q.goOn(b, p.session)
+		conn, err := q.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: %s\r\nLast-Event-ID: %d-1\r\n\r\n", q.session, q.version, stream)
+		synctest.Wait()
+		want(t, "its session holds too much meanwhile", q.live(h).Account().Tight(), true)
+	})
+}
