@@ -218,6 +218,19 @@ func expired(t *testing.T) context.Context {
 	return ctx
 }
 
+// A process that goes on with the page of another one, which is gone, may have the login while it still prepares a page of its own.
+func TestNoPageOpensBesideALoginThatCameMeanwhile(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, nil)
+	if err := call(t, a); err != nil {
+		t.Fatal(err)
+	}
+	late := &attempt{agent: a, refused: Refusal{Status: http.StatusUnauthorized}}
+	if late.browse(&pending{URL: i.Endpoint(), State: "late"}) || i.Get(&i.Tabs) != 1 || len(a.store.tabs()) != 1 {
+		t.Errorf("%d pages", i.Get(&i.Tabs))
+	}
+}
+
 func TestATakenPortIsNoMatter(t *testing.T) {
 	i := issuer.New(t)
 	a := newAgent(t, i, nil)

@@ -153,7 +153,11 @@ func (t *attempt) browse(p *pending) bool {
 		return false
 	}
 	page, tabs := a.store.pendingName(p.State), a.store.tabs()
-	if !t.bidden && a.tooSoon(tabs) {
+	l, err := a.store.load()
+	switch {
+	case err == nil && t.suits(l): // the page of a process that is gone has led to it just now
+		return false
+	case !t.bidden && tooSoon(tabs, l):
 		return tabs[len(tabs)-1].Page == page
 	}
 	if err := a.store.keepTabs(append(tabs, tab{page, time.Now()})); err != nil {
