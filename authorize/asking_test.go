@@ -226,7 +226,7 @@ func TestNoPageOpensBesideALoginThatCameMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := &attempt{agent: a, refused: Refusal{Status: http.StatusUnauthorized}}
-	if late.browse(&pending{URL: i.Endpoint(), State: "late"}) || i.Get(&i.Tabs) != 1 || len(a.store.tabs()) != 1 {
+	if late.browse(&pending{pendingSecrets: pendingSecrets{URL: i.Endpoint(), State: "late"}}) || i.Get(&i.Tabs) != 1 || len(a.store.tabs()) != 1 {
 		t.Errorf("%d pages", i.Get(&i.Tabs))
 	}
 }
