@@ -241,13 +241,18 @@ func (a *Agent) mend(ctx context.Context, refused *Refusal, enough func(*attempt
 	if try == nil {
 		return failf(nil, "the bridge is stopping")
 	}
-	select {
-	case <-try.done:
-		return try.err
-	case <-enough(try):
-	case <-ctx.Done():
+	for {
+		select {
+		case <-try.done:
+			return try.err
+		case <-enough(try):
+			if try.hasPage() {
+				return try.pending()
+			}
+		case <-ctx.Done():
+			return try.pending()
+		}
 	}
-	return try.pending()
 }
 
 // Quietly is Renew as far as that needs no person: by what another process got, by
@@ -291,6 +296,7 @@ func (a *Agent) join(refused *Refusal) *attempt {
 			t = t.before
 		} else {
 			t.asked.scopes = bounded(union(t.asked.scopes, wanted.scopes)) // it has not begun; what has no room is refused again
+			t.more = t.more || refused.wantsMore()
 		}
 		t.showForLocked(refused)
 		return t
@@ -299,7 +305,7 @@ func (a *Agent) join(refused *Refusal) *attempt {
 		t.showForLocked(refused)
 		return t
 	}
-	t = &attempt{agent: a, refused: *refused, asked: wanted, before: a.attempt, done: make(chan struct{}), wantsTab: make(chan struct{}, 1)}
+	t = &attempt{agent: a, refused: *refused, asked: wanted, more: refused.wantsMore(), before: a.attempt, done: make(chan struct{}), wantsTab: make(chan struct{}, 1)}
 	t.showForLocked(refused)
 	a.attempt = t
 	a.work.Go(func() {
@@ -310,6 +316,7 @@ func (a *Agent) join(refused *Refusal) *attempt {
 		}
 		a.mu.Unlock()
 		close(t.done)
+		t.end()
 	})
 	return t
 }

@@ -211,6 +211,55 @@ func TestAPageThatNobodyAnswersIsFollowedByNone(t *testing.T) {
 	}
 }
 
+// Whoever shows the page itself (Invite) may come while an attempt is under way that needs nobody in the end, like a renewal: the
+// page of its own attempt is told at once then, since nothing else opens it.
+func TestWhoIsInvitedIsToldOfThePageThatFollowsAnAttemptWithoutOne(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
+	first := &attempt{agent: a, done: make(chan struct{}), wantsTab: make(chan struct{}, 1), quiet: true}
+	a.attempt = first
+	told := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { told <- a.Invite(ctx, *wants(a, "more")) }()
+	waitFor(t, func() string { // until it waits for the first one
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		if first.known == nil {
+			return ""
+		}
+		return "it does"
+	})
+	close(first.done)
+	first.end()
+	var shown *Pending
+	if err := <-told; !errors.As(err, &shown) || shown.URL == "" {
+		t.Errorf("told %v", err)
+	}
+}
+
+// A step-up takes nothing away (SEP-2350), also where the sign-in that it joins was begun by a 401.
+func TestAStepUpThatJoinsASignInTakesNothingAway(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
+	unauthorized := func(token string) *Refusal {
+		return &Refusal{Authorization: token, Status: http.StatusUnauthorized, Challenge: []string{`Bearer error="invalid_token", scope="a"`}}
+	}
+	browse(begunFor(t, a, unauthorized("")).URL)
+	first := begunFor(t, a, wants(a, "one"))
+	begunFor(t, a, unauthorized(a.Login().header())) // its token has expired meanwhile
+	begunFor(t, a, wants(a, "two"))
+	browse(first.URL)
+	next := first
+	for end := time.Now().Add(patience); next.URL == first.URL && time.Now().Before(end); {
+		next = begunFor(t, a, wants(a, "two"))
+	}
+	browse(next.URL)
+	if l := a.Login(); !covers(l.Requested, []string{"a", "one", "two"}) {
+		t.Errorf("after the step-up there are the rights %v", l.Requested)
+	}
+}
+
 // expired is a context whose time is over.
 func expired(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)

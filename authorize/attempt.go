@@ -18,6 +18,7 @@ type attempt struct {
 	agent   *Agent
 	refused Refusal
 	asked   challenge // widened by others as long as it follows another one, with agent.mu held
+	more    bool      // rights are wanted beyond those of the login, which it keeps (SEP-2350); widened like asked
 	before  *attempt  // under way, which this one follows; nil: none. Guarded by agent.mu
 
 	done chan struct{} // closed at the end
@@ -31,8 +32,9 @@ type attempt struct {
 
 	mu    sync.Mutex
 	tell  Pending
-	known chan struct{} // closed when tell says what to do; nil: nobody waits for that
-	quiet bool          // a renewal is under way, which needs nobody
+	known chan struct{} // closed when tell says what to do, or ended; nil: nobody waits for that
+	ended bool
+	quiet bool // a renewal is under way, which needs nobody
 }
 
 // needTab asks for the browser.
@@ -56,27 +58,52 @@ func (t *attempt) showForLocked(refused *Refusal) {
 }
 
 // told returns a channel that is closed when it is known what the person can do.
+// It is also closed where the attempt that came first has ended without that: one asks again then.
 func (t *attempt) told() <-chan struct{} {
 	t = t.front()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
 		t.known = make(chan struct{})
-		if t.tell.URL != "" {
+		if t.ended || t.tell.URL != "" {
 			close(t.known)
 		}
 	}
 	return t.known
 }
 
+// end has those ask again who wait to be told.
+func (t *attempt) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	if t.known != nil && t.tell.URL == "" {
+		close(t.known)
+	}
+}
+
 // front returns the attempt that is under way: the person finishes that one first.
 func (t *attempt) front() *attempt {
 	t.agent.mu.Lock()
 	defer t.agent.mu.Unlock()
-	if t.before != nil {
+	if t.before != nil && !t.before.hasEnded() {
 		return t.before
 	}
 	return t
+}
+
+func (t *attempt) hasEnded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
+}
+
+// hasPage reports whether there is an address for the person.
+func (t *attempt) hasPage() bool {
+	t = t.front()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tell.URL != ""
 }
 
 // pending says what the person can do meanwhile, or that there is nothing to do.
@@ -96,7 +123,7 @@ func (t *attempt) show(p Pending) {
 	p.Server = t.agent.opt.host()
 	t.mu.Lock()
 	news := t.tell != p
-	if t.known != nil && t.tell.URL == "" && p.URL != "" {
+	if t.known != nil && !t.ended && t.tell.URL == "" && p.URL != "" {
 		close(t.known)
 	}
 	t.tell = p
@@ -247,7 +274,7 @@ func (t *attempt) scopes(at *place) []string {
 	default:
 		wanted = at.scopes
 	}
-	if l := a.login.Load(); l != nil && l.Issuer == at.meta.Issuer && t.refused.Status == http.StatusForbidden {
+	if l := a.login.Load(); l != nil && l.Issuer == at.meta.Issuer && t.more {
 		all := union(union(l.Requested, l.Granted), wanted)
 		if len(bounded(all)) < len(all) {
 			all = union(union(wanted, l.Granted), l.Requested)

@@ -65,6 +65,9 @@ func (r *Refusal) Mendable() bool {
 	return r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden && r.read().code == "insufficient_scope"
 }
 
+// wantsMore reports whether the login is good, but for too few rights.
+func (r *Refusal) wantsMore() bool { return r.Status == http.StatusForbidden }
+
 // union returns the scopes of both lists, those of the first in front.
 func union(a, b []string) []string {
 	all := slices.Clone(a)

@@ -56,7 +56,7 @@ func TestScopesWithoutEndAreCut(t *testing.T) {
 		refused *Refusal
 		want    string
 	}{{refused, "wanted0 wanted1"}, {wants(a, "something"), "something listed0 listed1"}} {
-		next := &attempt{agent: a, refused: *test.refused, asked: test.refused.read()}
+		next := &attempt{agent: a, refused: *test.refused, asked: test.refused.read(), more: true}
 		scopes := strings.Join(next.scopes(at), " ")
 		if !strings.HasPrefix(scopes, test.want) || len(scopes) > bound {
 			t.Errorf("%d bytes are asked for, and first %.30q instead of %q", len(scopes), scopes, test.want)
