@@ -96,7 +96,8 @@ type Options struct {
 	// NoPark leaves every event stream its goroutine, also where ConnContext is used.
 	NoPark bool
 
-	// Log is where the bridge logs; the zero Logger is silent.
+	// Log is where the bridge logs; the zero Logger is silent. Of each kind of line it writes 20 a minute; hooks
+	// that the logger has already see the others, too.
 	Log zerolog.Logger
 }
 

@@ -201,7 +201,9 @@ func (h *HTTP) Close() {
 	h.sessions.Close()
 	h.leaving.Wait()
 	h.guests.close()
-	h.channels.Vacate(h.farewell())
+	if h.retired.Load() {
+		h.channels.Vacate(errRetired)
+	}
 	h.channels.Close(sessions.Closed)
 	h.hearOut()
 	h.streams.Close()

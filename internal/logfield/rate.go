@@ -31,15 +31,22 @@ func AtMost(perMinute uint32, log zerolog.Logger) zerolog.Logger {
 }
 
 // Each returns a line to be written however many there are: somebody has asked for each, or they are counted already.
-func Each(line *zerolog.Event) *zerolog.Event { return line.Ctx(uncounted) }
+func Each(line *zerolog.Event) *zerolog.Event {
+	if line == nil { // its level is not written
+		return nil
+	}
+	return line.Ctx(context.WithValue(line.GetCtx(), countedBy{}, (*rates)(nil)))
+}
 
 // countedBy is the key of the rates in a line's context.
 type countedBy struct{}
 
-var uncounted = context.WithValue(context.Background(), countedBy{}, (*rates)(nil))
-
 func counted(log zerolog.Logger, by *rates) zerolog.Logger {
-	return log.With().Ctx(context.WithValue(context.Background(), countedBy{}, by)).Logger()
+	all := log.Sample(nil)
+	line := all.Log() // of whose context hooks of a program that embeds the bridge may make use
+	ctx := line.GetCtx()
+	line.Discard()
+	return log.With().Ctx(context.WithValue(ctx, countedBy{}, by)).Logger()
 }
 
 // hook discards the lines beyond their rate.

@@ -2,7 +2,10 @@ package logfield
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +60,23 @@ func TestLinesThatAreNeverTheSameAreBounded(t *testing.T) {
 			t.Errorf("%d lines", n)
 		}
 	})
+}
+
+// A program that embeds the bridge may have hooks, and a context for them.
+func TestALoggerKeepsItsContext(t *testing.T) {
+	type key struct{}
+	var seen []any
+	theirs := zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(e *zerolog.Event, _ zerolog.Level, _ string) {
+		seen = append(seen, e.GetCtx().Value(key{}))
+	})).With().Ctx(context.WithValue(t.Context(), key{}, "theirs")).Logger()
+	log := Rated(theirs)
+	log.Info().Msg("a line")
+	Each(log.Info()).Msg("a line")
+	some := Apart(AtMost(1, log))
+	some.Info().Msg("a line")
+	if !slices.Equal(seen, []any{"theirs", "theirs", "theirs"}) {
+		t.Errorf("their hook sees %v", seen)
+	}
 }
 
 func TestASilentLoggerStaysSilent(t *testing.T) {
