@@ -285,6 +285,23 @@ func TestTheLastWordOfAClientThatHasLeftUnnoticedIsNotDelivered_E20(t *testing.T
 	want(t, "it counts as delivered", st.Delivered(), false)
 }
 
+// The end of a call is fetched in one write, its first and last event, by a client that leaves again before that.
+func TestTheLastWordOfAClientThatCameBackAndHasLeftUnnoticedIsNotDelivered_E20(t *testing.T) {
+	s := set(t, 0)
+	id, _ := ParseEventID(s.owed(false))
+	st := s.Find(id.Stream)
+	id.Seq = 1 // it has seen the first event
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
+	s.Resume(httptest.NewRecorder(), r, &downstream.Caller{}, id, time.Time{}, nil)
+	want(t, "it counts as delivered", st.Delivered(), false)
+	want(t, "somebody fetches it", st.Attached(), false)
+	_, body := s.resumed("1-1")
+	want(t, "the last word", body, event("1-2", "last"))
+	want(t, "it counts as delivered then", st.Delivered(), true)
+}
+
 // What visitors leave behind pushes out nothing of the session's own.
 func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 	s := set(t, 1)
