@@ -96,7 +96,7 @@ func (s *Set) boundLocked() {
 	for i := len(all) - 1; i >= 0; i-- { // from the newest on: what is forgotten moves none that are to come
 		k := all[i]
 		n, most := &delivered, s.endpoint.opt.MaxStreams
-		if !k.delivered() {
+		if k.stream.Owing() {
 			n, most = &owed, s.endpoint.opt.MaxOwed
 			if k.visitor {
 				n = &owedToVisitors
