@@ -1,8 +1,10 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/rs/zerolog"
 )
 
 // lost makes a call whose stream its client loses when it knows where to go on, be it that it was told to come back.
@@ -114,6 +117,33 @@ func TestAStopDoesNotWaitForWhatAStoreKeeps_E8(t *testing.T) {
 		want(t, "the end", h.Shutdown(t.Context()), error(nil))
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// What this process has no room for any more its client fetches from the store.
+func TestWhatAStoreKeepsIsFetchedThoughItWasForgottenHere_E20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		opt, b := stored(), newFake()
+		opt.MaxInFlight, opt.MaxUnloaded, opt.Logger = 2, 1, zerolog.New(&log)
+		h, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		var streams []uint64
+		for n := range 9 {
+			answer := p.async(hold)
+			k := <-b.held
+			streams = append(streams, k.Address().Stream)
+			_ = (<-answer).Body.Close()
+			synctest.Wait()
+			want(t, "a question", k.ask(time.Hour, nil), nil)
+			k.finish(fmt.Sprintf(`{"n":%d}`, n))
+		}
+		want(t, "the first one is here", p.live(h).Streams().Find(streams[0]) != nil, false)
+		want(t, "the log", log.String(), "")
+		for n, stream := range streams {
+			got := readEvents(t, p.get(fmt.Sprintf("%d-2", stream))).rest() // it has had the question
+			want(t, "fetched", got, []string{fmt.Sprintf(`%d-3|{"jsonrpc":"2.0","id":1,"result":{"n":%d}}`, stream, n)})
 		}
 	})
 }

@@ -237,12 +237,14 @@ func FuzzEventID(f *testing.F) {
 }
 
 // owed ends a call whose client has left before its last word.
-func (s *Set) owed(visitor bool) (id string) {
+func (s *Set) owed(visitor bool) (id string) { return s.left(visitor, false) }
+
+func (s *Set) left(visitor, kept bool) (id string) {
 	st, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
 	st.Append([]byte("asked"))
 	c.Leave()
 	st.Finish([]byte("last"))
-	s.Retire(st, visitor, false)
+	s.Retire(st, visitor, kept)
 	return fmt.Sprintf("%d-0", st.ID())
 }
 
@@ -313,6 +315,41 @@ func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 	status, body := s.resumed(own)
 	want(t, "the owner's answer", status, http.StatusOK)
 	want(t, "its last word", strings.Contains(body, "last"), true)
+}
+
+// What a store has, too, is not lost as it is forgotten here, and pushes out nothing that is nowhere else.
+func TestAnswersThatAStoreKeepsAreCountedApart_E20(t *testing.T) {
+	var log bytes.Buffer
+	s := set(t, 0)
+	s.endpoint.lost = zerolog.New(&log)
+	own := s.owed(false)
+	for range 9 {
+		s.left(false, true)
+	}
+	want(t, "kept", len(s.Look()), 5)
+	want(t, "the log", log.String(), "")
+	_, body := s.resumed(own)
+	want(t, "what is nowhere else", strings.Contains(body, "last"), true)
+}
+
+// A call that was cancelled has no answer to be fetched: none that has is forgotten for it.
+func TestCallsWithoutAnAnswerPushOutNone_E20(t *testing.T) {
+	var log bytes.Buffer
+	s := set(t, 0)
+	s.endpoint.lost = zerolog.New(&log)
+	own := s.owed(false)
+	for range 9 {
+		st, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
+		st.Append([]byte("asked"))
+		c.Leave()
+		st.Append([]byte("progress"))
+		st.Finish(nil)
+		s.Retire(st, false, false)
+	}
+	want(t, "kept", len(s.Look()), 3)
+	want(t, "the log", log.String(), "")
+	_, body := s.resumed(own)
+	want(t, "the answer", strings.Contains(body, "last"), true)
 }
 
 // stalled is the response of a client that took nothing for too long. Before such a write returns, it ends the
