@@ -1,8 +1,10 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/rs/zerolog"
 )
 
 // lost makes a call whose stream its client loses when it knows where to go on, be it that it was told to come back.
@@ -115,6 +118,83 @@ func TestAStopDoesNotWaitForWhatAStoreKeeps_E8(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
+	})
+}
+
+// What this process has no room for any more its client fetches from the store.
+func TestWhatAStoreKeepsIsFetchedThoughItWasForgottenHere_E20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		opt, b := stored(), newFake()
+		opt.MaxInFlight, opt.MaxUnloaded, opt.Logger = 2, 1, zerolog.New(&log)
+		h, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		var streams []uint64
+		for n := range 9 {
+			answer := p.async(hold)
+			k := <-b.held
+			streams = append(streams, k.Address().Stream)
+			_ = (<-answer).Body.Close()
+			synctest.Wait()
+			want(t, "a question", k.ask(time.Hour, nil), nil)
+			k.finish(fmt.Sprintf(`{"n":%d}`, n))
+		}
+		want(t, "the first one is here", p.live(h).Streams().Find(streams[0]) != nil, false)
+		want(t, "the log", log.String(), "")
+		for n, stream := range streams {
+			got := readEvents(t, p.get(fmt.Sprintf("%d-2", stream))).rest() // it has had the question
+			want(t, "fetched", got, []string{fmt.Sprintf(`%d-3|{"jsonrpc":"2.0","id":1,"result":{"n":%d}}`, stream, n)})
+		}
+	})
+}
+
+// A call that its client has cancelled has no end, and whoever comes back with the id of the last event has had all there is.
+func TestAStopDoesNotWaitForWhoIsOwedNothing_E8(t *testing.T) {
+	for name, over := range map[string]func(p *peer, k *call){
+		"the call was cancelled": func(_ *peer, k *call) {
+			k.Send([]byte(note))
+			k.Abandon()
+		},
+		"the client has everything": func(p *peer, k *call) {
+			k.finish(`{}`)
+			want(p.t, "what follows", p.get("1-2").StatusCode, http.StatusNoContent)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFake()
+				h, p := servePipe(t, Options{Poll: time.Second, PollPause: 2 * time.Second}, b)
+				p.initialize(mcp.V20251125)
+				over(p, p.lost(b, true))
+				began := time.Now()
+				want(t, "the end", h.Shutdown(t.Context()), error(nil))
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// Where the last call of a batch is cancelled the answers to the others are owed all the same.
+func TestAStopWaitsForTheAnswersOfABatchWhoseLastCallWasCancelled_E8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20250326)
+		answer := p.async(`[{"jsonrpc":"2.0","id":1,"method":"hold"},{"jsonrpc":"2.0","id":2,"method":"hold"}]`)
+		one, two := <-b.held, <-b.held
+		one.Send([]byte(note))
+		resp := <-answer
+		readEvents(t, resp).next()
+		_ = resp.Body.Close()
+		synctest.Wait()
+		one.finish(`{}`)
+		two.Abandon()
+		down := ended(func() error { return h.Shutdown(t.Context()) })
+		time.Sleep(2 * time.Second)
+		want(t, "the rest", readEvents(t, p.get("1-1")).rest(), []string{`1-2|{"jsonrpc":"2.0","id":` + string(one.req.ID) + `,"result":{}}`})
+		want(t, "the end", <-down, error(nil))
 	})
 }
 

@@ -6,11 +6,17 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 )
 
-// Exhausted reports that the stream has ended and holds nothing after this event.
+// Exhausted reports that the stream has ended and holds nothing after this event, which its client names as the last that
+// it has had: so it was delivered.
 func (s *Stream) Exhausted(after uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ended && after >= s.log.Last()
+	if !s.ended || after < s.log.Last() {
+		return false
+	}
+	s.sent = s.log.Last()
+	s.offerLocked()
+	return true
 }
 
 // Event is an event, its number, and what it asks.
@@ -41,6 +47,7 @@ func (s *Stream) Owe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = min(s.sent, s.log.First()-1)
+	s.answer = s.log.Last()
 }
 
 // Forget takes the stream off its account: it can no longer be found. Who knows it still, be it for Delivered,
@@ -105,16 +112,25 @@ func (s *Stream) Delivered() bool {
 
 func (s *Stream) deliveredLocked() bool { return s.ended && !s.missed && s.sent >= s.log.Last() }
 
-// Owed reports that the stream has ended, and that its client is yet to fetch the rest: it is just doing so, or knows
-// where to go on and left no longer ago than this.
+// Owed reports that the stream has ended, and that its client is yet to fetch an answer: it is just doing so, or knows
+// where to go on and left no longer ago than this. What was said before the end of a call that was cancelled nobody comes for.
 func (s *Stream) Owed(within time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ended || s.deliveredLocked() {
+	if !s.owingLocked() {
 		return false
 	}
 	return s.at != nil || s.sent > 0 && s.left != 0 && now()-s.left < within
 }
+
+// Owing reports that the stream has ended with an answer that has not reached a connection.
+func (s *Stream) Owing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owingLocked()
+}
+
+func (s *Stream) owingLocked() bool { return s.ended && s.sent < s.answer }
 
 // Last returns the number of the latest event, 0 before the first.
 func (s *Stream) Last() uint64 {

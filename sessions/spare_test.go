@@ -56,6 +56,25 @@ func TestAnUndeliveredStreamIsNotSpare(t *testing.T) {
 	want(t, "once it was fetched it holds", s.Look().Kept, 0)
 }
 
+// Who comes back with the id of the last event has had it, whether it was known to have reached a connection or not.
+func TestAStreamWhoseClientNamesItsLastEventIsSpare(t *testing.T) {
+	memory := budget.New(1 << 20)
+	account := memory.Guest("p")
+	s := NewStream(1, Limits{Account: account})
+	spare := account.Spare(giver{s})
+	s.Attach(&tape{fail: true}, 0)
+	s.Finish(ev("result"))
+	s.Retire(&spare)
+	account.Charge(1 << 20)
+	want(t, "owing", s.Owing(), true)
+	want(t, "before the last event there is more", s.Exhausted(0), false)
+	want(t, "owing then", s.Owing(), true)
+	want(t, "after it there is none", s.Exhausted(1), true)
+	want(t, "owing at last", s.Owing(), false)
+	_ = account.Take(1)
+	want(t, "it holds", s.Look().Kept, 0)
+}
+
 // Of a call that goes on nothing is dropped while there is something that its client has had.
 func TestWhatIsOwedIsKeptWhileAnythingIsSpare(t *testing.T) {
 	memory := budget.New(1 << 20)

@@ -31,6 +31,7 @@ type Stream struct {
 	log    Log
 	at     *attachment
 	sent   uint64        // the last event that reached a carrier's connection
+	answer uint64        // the last event that answers a call; 0: none does
 	left   time.Duration // when its last carrier went; zero: it had none yet
 	spare  *budget.Spare // nil: the stream is not retired, or forgotten
 }
@@ -96,6 +97,19 @@ func (s *Stream) Put(data []byte) bool {
 	return s.addLocked(data)
 }
 
+// Answer is Put for an event that answers a call, which is owed to the client even if the last call on the stream ends without.
+func (s *Stream) Answer(data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answerLocked(data)
+}
+
+func (s *Stream) answerLocked(data []byte) {
+	if s.addLocked(data) {
+		s.answer = s.log.Last()
+	}
+}
+
 // QueueLive is Put for an event that is only worth having when a carrier is
 // attached; it reports false when there is none. It never waits: a carrier that is
 // a whole log behind is let go.
@@ -148,7 +162,7 @@ func (s *Stream) Seal(data []byte) bool {
 		return false
 	}
 	if data != nil {
-		s.addLocked(data)
+		s.answerLocked(data)
 	}
 	s.ended = true
 	return true

@@ -55,7 +55,7 @@ func (ex *Exchange) take(msg *downstream.Message) (s step) {
 		if s.over {
 			s.stream.Seal(message.CopyText(msg))
 		} else if msg != nil {
-			s.stream.Put(message.CopyText(msg))
+			s.stream.Answer(message.CopyText(msg))
 		}
 	case !s.over:
 		if msg != nil {

@@ -283,7 +283,7 @@ func (ex *Exchange) startStreamLocked() *sessions.Stream {
 	}
 	st, c := ex.end.opt.Streams.Begin(ex.w, ex.r, ex.session.Streams(), ex.of, ex.hold.Account())
 	for _, part := range ex.parts {
-		st.Put(part)
+		st.Answer(part)
 	}
 	ex.carrier, ex.parts = c, nil
 	ex.gathered.Release() // the stream is charged

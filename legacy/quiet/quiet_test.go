@@ -223,6 +223,22 @@ func TestHangUpOnlyDetaches_E12(t *testing.T) {
 	e.wait(0, 0)
 }
 
+// The client has left a moment ago, and the poller has yet to say so: what is written goes nowhere.
+func TestTheLastWordOverAParkedConnectionIsNoneForAClientThatHasLeft_E20(t *testing.T) {
+	e := serve(t, fine)
+	l, _, s := e.park("/call")
+	e.wait(1, 0)
+	for _, o := range e.conns.poller.Load().Owners() {
+		e.conns.poller.Load().Forget(o.(*parked).watch)
+	}
+	_ = l.conn.Close()
+	s.Finish([]byte("last"))
+	want(t, "it counts as delivered", s.Delivered(), false)
+	want(t, "the connection is the stream's still", s.Attached(), false)
+	want(t, "why", <-s.over, errClosed)
+	want(t, "the last word is kept", s.Follows(0), true)
+}
+
 func TestSilenceIsBrokenByComments(t *testing.T) {
 	e := serve(t, Options{KeepAlive: 30 * time.Millisecond, WriteTimeout: time.Minute})
 	l, resp, s := e.park("/listen")

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Log        sessions.Limits
 	MaxStreams int // ended and delivered streams kept per session for resume
-	MaxOwed    int // ended streams kept per session that nobody has fetched; visitors' apart
+	MaxOwed    int // ended streams kept per session that nobody has fetched; visitors', and what is in a store, apart
 	MaxPending int // messages kept per session while nobody listens
 
 	KeepAlive    time.Duration // longest silence

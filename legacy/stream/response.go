@@ -123,9 +123,13 @@ func (c *Response) Flush(last bool) error {
 
 // departedLocked reports whether the client has left when that matters: what is written then goes nowhere, but would count as
 // sent. That are the first event, without which it has no way back (E-23), and the last one, if it has seen others: it comes
-// back for that (E-20).
+// back for that (E-20). Who has come back by GET has seen some before.
 func (c *Response) departedLocked(last bool) bool {
-	return c.request != nil && last == c.begun && quiet.Departed(c.request)
+	if c.request == nil {
+		return false
+	}
+	matters := last == c.begun || last && c.request.Method == http.MethodGet
+	return matters && quiet.Departed(c.request)
 }
 
 func (c *Response) flushLocked(last bool) error {

@@ -72,7 +72,7 @@ func (s *Set) dropRetiredLocked(k *retired) {
 // delivered, oldest first (GiveBack). What was delivered and what was not are counted apart,
 // the latter also by whether it is a visitor's: of a request with credentials that the session
 // is not bound to. Of each kind the oldest give way. kept says that the end is in a store, where it can be fetched
-// when this process has ended.
+// when it was forgotten here, or this process has ended: it is counted apart, too.
 func (s *Set) Retire(st *sessions.Stream, visitor, kept bool) {
 	k := &retired{set: s, stream: st, visitor: visitor, kept: kept}
 	k.retention.Item = k
@@ -89,23 +89,25 @@ func (s *Set) Retire(st *sessions.Stream, visitor, kept bool) {
 }
 
 // boundLocked forgets streams while there are too many of a kind, and delivered ones while the
-// session holds too much.
+// session holds too much. What owes no answer counts as delivered.
 func (s *Set) boundLocked() {
 	all := s.callsLocked().retired
-	var delivered, owed, owedToVisitors int
+	var delivered, kept, owed, owedToVisitors int
 	for i := len(all) - 1; i >= 0; i-- { // from the newest on: what is forgotten moves none that are to come
 		k := all[i]
-		n, most := &delivered, s.endpoint.opt.MaxStreams
-		if !k.delivered() {
-			n, most = &owed, s.endpoint.opt.MaxOwed
-			if k.visitor {
-				n = &owedToVisitors
-			}
+		n, most, lost := &owed, s.endpoint.opt.MaxOwed, true
+		switch {
+		case !k.stream.Owing():
+			n, most, lost = &delivered, s.endpoint.opt.MaxStreams, false
+		case k.kept:
+			n, lost = &kept, false
+		case k.visitor:
+			n = &owedToVisitors
 		}
 		if *n++; *n <= most {
 			continue
 		}
-		if n != &delivered {
+		if lost {
 			s.endpoint.lost.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Uint64(logfield.StreamID, k.stream.ID()).Int("limit", most).
 				Msg("too many answers of a session wait to be fetched; forgot the oldest")
 		}

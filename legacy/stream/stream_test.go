@@ -237,12 +237,14 @@ func FuzzEventID(f *testing.F) {
 }
 
 // owed ends a call whose client has left before its last word.
-func (s *Set) owed(visitor bool) (id string) {
+func (s *Set) owed(visitor bool) (id string) { return s.left(visitor, false) }
+
+func (s *Set) left(visitor, kept bool) (id string) {
 	st, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
 	st.Append([]byte("asked"))
 	c.Leave()
 	st.Finish([]byte("last"))
-	s.Retire(st, visitor, false)
+	s.Retire(st, visitor, kept)
 	return fmt.Sprintf("%d-0", st.ID())
 }
 
@@ -285,6 +287,23 @@ func TestTheLastWordOfAClientThatHasLeftUnnoticedIsNotDelivered_E20(t *testing.T
 	want(t, "it counts as delivered", st.Delivered(), false)
 }
 
+// The end of a call is fetched in one write, its first and last event, by a client that leaves again before that.
+func TestTheLastWordOfAClientThatCameBackAndHasLeftUnnoticedIsNotDelivered_E20(t *testing.T) {
+	s := set(t, 0)
+	id, _ := ParseEventID(s.owed(false))
+	st := s.Find(id.Stream)
+	id.Seq = 1 // it has seen the first event
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
+	s.Resume(httptest.NewRecorder(), r, &downstream.Caller{}, id, time.Time{}, nil)
+	want(t, "it counts as delivered", st.Delivered(), false)
+	want(t, "somebody fetches it", st.Attached(), false)
+	_, body := s.resumed("1-1")
+	want(t, "the last word", body, event("1-2", "last"))
+	want(t, "it counts as delivered then", st.Delivered(), true)
+}
+
 // What visitors leave behind pushes out nothing of the session's own.
 func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 	s := set(t, 1)
@@ -296,6 +315,41 @@ func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 	status, body := s.resumed(own)
 	want(t, "the owner's answer", status, http.StatusOK)
 	want(t, "its last word", strings.Contains(body, "last"), true)
+}
+
+// What a store has, too, is not lost as it is forgotten here, and pushes out nothing that is nowhere else.
+func TestAnswersThatAStoreKeepsAreCountedApart_E20(t *testing.T) {
+	var log bytes.Buffer
+	s := set(t, 0)
+	s.endpoint.lost = zerolog.New(&log)
+	own := s.owed(false)
+	for range 9 {
+		s.left(false, true)
+	}
+	want(t, "kept", len(s.Look()), 5)
+	want(t, "the log", log.String(), "")
+	_, body := s.resumed(own)
+	want(t, "what is nowhere else", strings.Contains(body, "last"), true)
+}
+
+// A call that was cancelled has no answer to be fetched: none that has is forgotten for it.
+func TestCallsWithoutAnAnswerPushOutNone_E20(t *testing.T) {
+	var log bytes.Buffer
+	s := set(t, 0)
+	s.endpoint.lost = zerolog.New(&log)
+	own := s.owed(false)
+	for range 9 {
+		st, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
+		st.Append([]byte("asked"))
+		c.Leave()
+		st.Append([]byte("progress"))
+		st.Finish(nil)
+		s.Retire(st, false, false)
+	}
+	want(t, "kept", len(s.Look()), 3)
+	want(t, "the log", log.String(), "")
+	_, body := s.resumed(own)
+	want(t, "the answer", strings.Contains(body, "last"), true)
 }
 
 // stalled is the response of a client that took nothing for too long. Before such a write returns, it ends the
