@@ -110,6 +110,10 @@ func (d *desktop) expire(t *testing.T) {
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	opened, _ := filepath.Glob(filepath.Join(d.options.Dir, "*.opened")) // so long ago, too
+	for _, name := range opened {
+		_ = os.Remove(name)
+	}
 }
 
 // file is where the login is kept.
