@@ -264,6 +264,36 @@ func TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
+// TestWhatAStoreRefusedTakesNoRoomThereOnceItIsBack, also of calls that nobody tries to remove, since too many wait for that already.
+func TestWhatAStoreRefusedTakesNoRoomThereOnceItIsBack(t *testing.T) {
+	for name, many := range map[string]int{"as many as are tried": 1000, "more": 3000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, room := stored(), budget.NewRoom(1<<30)
+				s := &shaky{Store: opt.Store, alone: true}
+				opt.Store, opt.Memory, opt.StoreRoom = s, budget.New(1<<30), room
+				b := newFake()
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				empty := room.Used()
+				s.away.Store(true) // a full disk, say
+				for i := range many {
+					answer := p.async(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"hold"}`, 1+i))
+					c := <-b.held
+					want(t, "a question", c.ask(time.Hour, nil), errAway)
+					c.finish(`{}`)
+					text(t, <-answer)
+				}
+				want(t, "they may be made late", room.Used() > empty+int64(many)*100, true)
+				s.away.Store(false)
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				want(t, "what counts in the store", room.Used(), empty)
+			})
+		})
+	}
+}
+
 // TestCallsThatAStoreDoesNotTakeDoNotPileUp: a disk that is full refuses the question of every call, and then its end; what tries again
 // are a few goroutines, and of what nobody was asked they try so many. When there is room again what was asked is removed.
 func TestCallsThatAStoreDoesNotTakeDoNotPileUp(t *testing.T) {

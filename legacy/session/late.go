@@ -39,26 +39,27 @@ type lateCalls struct {
 	workers int
 }
 
-// Later has a call removed from the store in the background. Where too many wait already whose clients were never asked, or
-// there is no memory for another one of these, nobody tries: nobody would answer it.
-func (s *Session) Later(c *LateCall) {
+// Later has a call removed from the store in the background, and reports whether somebody tries. Where too many wait already whose
+// clients were never asked, or there is no memory for another one of these, nobody does: nobody would answer it.
+func (s *Session) Later(c *LateCall) bool {
 	k := s.set.keeper
 	c.session, c.until, c.hold = s, time.Now().Add(c.Within), budget.On(s.account)
 	if c.Asked {
 		c.hold.Charge(lateBytes)
 	} else if c.hold.Grow(lateBytes) != nil {
-		return
+		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed || !k.late.add(c) {
 		c.hold.Release()
-		return
+		return false
 	}
 	s.stored.setLate(c.Request, 1)
 	if k.late.begin() {
 		k.running.Go(remover{k}.remove)
 	}
+	return true
 }
 
 // remover is the part of a keeper that removes late calls. It has no state of its own.
