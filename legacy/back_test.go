@@ -119,6 +119,76 @@ func TestLargeCallsThatAreMoreThanTheirShareComeBackOneAtATime(t *testing.T) {
 	})
 }
 
+// comesBackAlone has a mount of a process get a large result from the store, which is more than its share, for its client to fetch. read is
+// what the mount reads then.
+func comesBackAlone(t *testing.T, opt Options, memory *budget.Budget, read *reading) (p *peer, last string) {
+	t.Helper()
+	opt.Replica = homeID
+	p, k := waitsLarge(t, opt)
+	last = fmt.Sprintf("%d-2", k.Address().Stream)
+	k.finish(`"` + strings.Repeat("r", flowSize) + `"`)
+	read.Store = opt.Store
+	opt.Store = read
+	opt, b := next(opt, memory)
+	_, q := servePipe(t, opt, b)
+	time.Sleep(time.Minute) // what was there at the start has been looked at
+	q.goOn(b, p.session)
+	return q, last
+}
+
+// slow has reads take this long, and be counted anew.
+func (r *reading) slow(takes time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.atOnce, r.takes = 0, takes
+}
+
+// TestLargeCallsOfTwoMountsComeBackOneAtATime: the memory is that of the process.
+func TestLargeCallsOfTwoMountsComeBackOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, memory, r := stored(), budget.New(8*flowSize), new(reading)
+		said := make(chan string, 2)
+		var fetch []func()
+		for _, opt.StoreScope = range []string{"/one", "/two"} {
+			p, last := comesBackAlone(t, opt, memory, r)
+			fetch = append(fetch, func() { said <- text(t, p.get(last)) })
+		}
+		r.slow(100 * time.Millisecond)
+		for _, one := range fetch {
+			go one()
+		}
+		time.Sleep(50 * time.Millisecond)
+		want(t, "newcomers are refused meanwhile", memory.Full(), false)
+		for range fetch {
+			if said := <-said; !strings.Contains(said, "rrr") {
+				t.Error(said)
+			}
+		}
+		if _, atOnce := r.said(); atOnce != 1 {
+			t.Errorf("%d are read at once", atOnce)
+		}
+	})
+}
+
+// TestAMountWhoseStoreHangsDoesNotKeepLargeCallsOfOthersAway for longer than a turn lasts.
+func TestAMountWhoseStoreHangsDoesNotKeepLargeCallsOfOthersAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, hangs := budget.New(8*flowSize), new(reading)
+		p, last := comesBackAlone(t, stored(), memory, hangs)
+		q, other := comesBackAlone(t, stored(), memory, new(reading))
+		hangs.slow(time.Hour)
+		first := make(chan string)
+		go func() { first <- text(t, p.get(last)) }()
+		synctest.Wait()
+		want(t, "at first", q.get(other).StatusCode, http.StatusServiceUnavailable)
+		time.Sleep(15 * time.Second)
+		if said := text(t, q.get(other)); !strings.Contains(said, "rrr") {
+			t.Error(said)
+		}
+		<-first
+	})
+}
+
 // TestNewcomersAreServedWhileALargeCallIsLookedAt: whoever looks for calls that nobody has is not refused for its memory.
 func TestNewcomersAreServedWhileALargeCallIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,6 +207,31 @@ func TestNewcomersAreServedWhileALargeCallIsLookedAt(t *testing.T) {
 		}
 		if reads, _ := r.said(); reads == 0 {
 			t.Error("nobody has looked at it")
+		}
+	})
+}
+
+// TestNewcomersAreServedWhileLargeCallsOfTwoMountsAreLookedAt at the same time.
+func TestNewcomersAreServedWhileLargeCallsOfTwoMountsAreLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, memory := stored(), budget.New(5*flowSize)
+		opt.Replica = homeID
+		scopes := []string{"/one", "/two"}
+		for _, opt.StoreScope = range scopes {
+			asksLarge(t, opt)
+		}
+		r := &reading{Store: opt.Store, takes: time.Second}
+		opt.Store = r
+		for _, opt.StoreScope = range scopes {
+			opt, b := next(opt, memory)
+			_, _ = servePipe(t, opt, b)
+		}
+		for range 50 {
+			time.Sleep(100 * time.Millisecond)
+			want(t, "newcomers are refused", memory.Full(), false)
+		}
+		if reads, atOnce := r.said(); reads < len(scopes) || atOnce != 1 {
+			t.Errorf("%d are looked at, %d at once", reads, atOnce)
 		}
 	})
 }

@@ -264,6 +264,101 @@ func TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
+// partial is a store of which a part hangs: that with one session, as a node of a cluster does.
+type partial struct {
+	store.Store
+	hangs atomic.Pointer[string] // that session's name
+	fails atomic.Bool            // the rest does
+}
+
+func (s *partial) Watch(func(string)) bool { return true }
+
+func (s *partial) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	if hangs := s.hangs.Load(); hangs != nil && *hangs == session {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if s.fails.Load() {
+		return errAway
+	}
+	return s.Store.Commit(ctx, session, changes...)
+}
+
+// TestAPartOfAStoreThatHangsHoldsUpNoOthers: ends of calls that another part can take do not wait behind its own.
+func TestAPartOfAStoreThatHangsHoldsUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		s := &partial{Store: opt.Store}
+		opt.Store = s
+		_, p := servePipe(t, opt, b)
+		q := *p
+		asked := func(p *peer, id int) *call {
+			answer := p.async(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"hold"}`, id))
+			c := <-b.held
+			want(t, "a question", c.ask(time.Hour, nil), nil)
+			go func() { text(t, <-answer) }()
+			return c
+		}
+		p.initialize(mcp.V20250618)
+		q.initialize(mcp.V20250618)
+		good := asked(&q, 1)
+		var hung []*call
+		for i := range 100 {
+			hung = append(hung, asked(p, i))
+		}
+		name := store.Name("/mcp\n" + p.session)
+		s.hangs.Store(&name)
+		for _, c := range hung {
+			go c.finish(`{}`)
+		}
+		time.Sleep(20 * time.Second) // the store has not taken their ends
+		s.fails.Store(true)
+		good.finish(`{}`)
+		s.fails.Store(false)
+		time.Sleep(2 * time.Second)
+		left, err := s.Load(t.Context(), store.Name("/mcp\n"+q.session))
+		if err != nil || len(left) != 1 {
+			t.Errorf("the store has %v, %v", left, err)
+		}
+		s.hangs.Store(nil)
+		time.Sleep(time.Minute)
+		left, err = s.Load(t.Context(), name)
+		if err != nil || len(left) != 1 {
+			t.Errorf("once all of it is well it has %d records, %v", len(left), err)
+		}
+	})
+}
+
+// TestWhatAStoreRefusedTakesNoRoomThereOnceItIsBack, also of calls that nobody tries to remove, since too many wait for that already.
+func TestWhatAStoreRefusedTakesNoRoomThereOnceItIsBack(t *testing.T) {
+	for name, many := range map[string]int{"as many as are tried": 1000, "more": 3000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, room := stored(), budget.NewRoom(1<<30)
+				s := &shaky{Store: opt.Store, alone: true}
+				opt.Store, opt.Memory, opt.StoreRoom = s, budget.New(1<<30), room
+				b := newFake()
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				empty := room.Used()
+				s.away.Store(true) // a full disk, say
+				for i := range many {
+					answer := p.async(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"hold"}`, 1+i))
+					c := <-b.held
+					want(t, "a question", c.ask(time.Hour, nil), errAway)
+					c.finish(`{}`)
+					text(t, <-answer)
+				}
+				want(t, "they may be made late", room.Used() > empty+int64(many)*100, true)
+				s.away.Store(false)
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				want(t, "what counts in the store", room.Used(), empty)
+			})
+		})
+	}
+}
+
 // TestCallsThatAStoreDoesNotTakeDoNotPileUp: a disk that is full refuses the question of every call, and then its end; what tries again
 // are a few goroutines, and of what nobody was asked they try so many. When there is room again what was asked is removed.
 func TestCallsThatAStoreDoesNotTakeDoNotPileUp(t *testing.T) {

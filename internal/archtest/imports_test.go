@@ -104,7 +104,7 @@ var mayImport = map[string][]string{
 	"internal/fault":       {"jsonrpc", "rawjson", "internal/clip"},
 	"internal/agenda":      {},
 	"internal/jsonout":     {"rawjson"},
-	"internal/budget":      {},
+	"internal/budget":      {"internal/turns"},
 	"internal/connlimit":   {},
 	"internal/meter":       {"internal/budget"},
 	"internal/rates":       {},

@@ -1,5 +1,7 @@
 package budget
 
+import "github.com/mcpbridge/bridge/internal/turns"
+
 const (
 	// returning is by which part of a budget what comes back is charged at most while it does: one in so many. It may be more than its
 	// share or what there is, and newcomers find room beside it.
@@ -11,10 +13,19 @@ const (
 	little = 3
 )
 
+// Returning is whose turn it is to have something return that need not fit: one has at a time in a process, whichever part of that it is in,
+// or two would take all there is. Whoever has a turn waits for no other.
+func (b *Budget) Returning() *turns.Queue {
+	if b == nil {
+		return nil
+	}
+	return b.turn
+}
+
 // Return is Grow for what comes back from where it was kept, and is of an account whose Grow was refused: it has been in memory before, is
 // owed to its client, and would never fit otherwise. So many bytes are needed while it comes back, which is charged to nobody: what stays
 // afterwards is, by who goes on with it. That is to be within what its account may hold, unless its principal holds little. The caller
-// has one thing at a time return.
+// has a turn (Returning).
 func (h *Hold) Return(of *Account, bytes, stays int) error {
 	if h.account == nil {
 		return nil
@@ -37,7 +48,7 @@ func (h *Hold) Return(of *Account, bytes, stays int) error {
 	return nil
 }
 
-// ReturnOwed is Return for what cannot be refused.
+// ReturnOwed is Return for what cannot be refused, and may have no turn, either.
 func (h *Hold) ReturnOwed(bytes int) {
 	if h.account != nil {
 		h.Charge(h.account.budget.returning(bytes))

@@ -31,6 +31,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/turns"
 )
 
 // Why something is refused. Both say what the person who runs the bridge can do.
@@ -75,6 +77,8 @@ type Budget struct {
 	uncharged atomic.Int64 // what is alive beyond that
 	_         [48]byte
 
+	turn *turns.Queue // see Returning
+
 	mu         sync.Mutex
 	principals map[string]*principal
 	alone      *Alone    // nil: nobody is
@@ -101,7 +105,7 @@ type principal struct {
 
 // New returns a budget of this many bytes.
 func New(limit int64) *Budget {
-	return &Budget{limit: limit, principals: make(map[string]*principal)}
+	return &Budget{limit: limit, turn: turns.New(1), principals: make(map[string]*principal)}
 }
 
 // Limit returns the bytes that may be held.

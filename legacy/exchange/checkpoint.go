@@ -260,7 +260,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	ex.session.Report("keeping the last word of a call", err)
 	if err != nil {
 		record.kept.Charge(record.payer(ex), record.record.size(), time.Until(record.expires)) // the call, which is there still
-		record.removeLater(ex)
+		record.removeLater(ex, isSlow(err))
 	}
 	return true
 }

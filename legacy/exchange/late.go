@@ -13,12 +13,12 @@ import (
 )
 
 // removeLater removes, in the background, what the store could not remove when the call ended: whoever
-// answers its question would have the call go on. It ends with the record and with the process.
-func (sc *storedCall) removeLater(ex *Exchange) {
+// answers its question would have the call go on. It ends with the record and with the process. slow says that the store hung.
+func (sc *storedCall) removeLater(ex *Exchange, slow bool) {
 	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}, kept: sc.kept}
 	of := &Exchange{end: ex.end, session: ex.session} // without what the call held
 	was := weak.Make(ex.stream.Load())                // which the session keeps for as long as it is there to be found
-	ex.session.Later(&session.LateCall{Request: sc.record.Request, Asked: sc.version > 0, Within: time.Until(sc.expires), Remove: func(stop func() bool) bool {
+	tried := ex.session.Later(&session.LateCall{Request: sc.record.Request, Asked: sc.version > 0, Slow: slow, Within: time.Until(sc.expires), Remove: func(stop func() bool) bool {
 		err := rest.remove(of, waiting{over: stop, long: true, again: true})
 		gone := errors.Is(err, downstream.ErrGone)
 		if err == nil || gone {
@@ -29,6 +29,9 @@ func (sc *storedCall) removeLater(ex *Exchange) {
 		}
 		return err == nil || gone
 	}})
+	if !tried && sc.version == 0 { // there is most likely none: it counts for as long as it may be made late
+		rest.kept.Renew(min(taken, time.Until(sc.expires)))
+	}
 }
 
 // remove removes the record. Where nobody knows whether there is one its place is taken for a while: it may be made

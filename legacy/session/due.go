@@ -126,7 +126,7 @@ func (k dues) giveUp(ctx context.Context, notes []*note, others []downstream.Rep
 			}
 			if n.became, n.due = k.goOn(ctx, &d, others), d.due; n.again() {
 				alone <- struct{}{}
-				d.haste = Owed
+				d.haste = OwedInTurn
 				n.became, n.due = k.goOn(ctx, &d, others), d.due
 				<-alone
 			}

@@ -12,6 +12,7 @@ import (
 type LateCall struct {
 	Request jsonrpc.ID    // the client's id of it
 	Asked   bool          // its question was kept, and left: whoever answers it would have the call go on
+	Slow    bool          // the store hung when it was to take the end
 	Within  time.Duration // how long its record lasts at most
 	// Remove tries once to have the store take the end, and reports whether that is settled. stop reports that the
 	// process is about to end: then it is the last try.
@@ -23,63 +24,90 @@ type LateCall struct {
 }
 
 const (
-	lateWorkers = 4       // where the store hangs, and other calls of it can be removed
-	lateBytes   = 2 << 10 // what each holds, about
+	lateWorkers = 4           // for each queue, where the store hangs, and other calls of it can be removed
+	slowTry     = time.Second // from which on a try says that the store hangs
+	lateBytes   = 2 << 10     // what each holds, about
 	// mostUnasked bounds those whose questions the store did not take: where it fails for good one may come with each
 	// request. Of the others there are no more than were kept before it failed.
 	mostUnasked = 1024
 )
 
 // lateCalls are those of all sessions. A few goroutines try, one call after the other, and pause after each that
-// fails: none has one of its own.
+// fails: none has one of its own. A part of a store may hang, and another one be well: what hung the last time waits apart.
 type lateCalls struct {
-	mu      sync.Mutex
+	mu          sync.Mutex
+	quick, slow lateQueue
+	unasked     int // of those that are not settled
+}
+
+// lateQueue is those calls that wait together. The lock of lateCalls guards it.
+type lateQueue struct {
 	waiting []*LateCall
-	unasked int // of those that are not settled
 	workers int
 }
 
-// Later has a call removed from the store in the background. Where too many wait already whose clients were never asked, or
-// there is no memory for another one of these, nobody tries: nobody would answer it.
-func (s *Session) Later(c *LateCall) {
+// queue returns where a call waits.
+func (l *lateCalls) queue(c *LateCall) *lateQueue {
+	if c.Slow {
+		return &l.slow
+	}
+	return &l.quick
+}
+
+// Later has a call removed from the store in the background, and reports whether somebody tries. Where too many wait already whose
+// clients were never asked, or there is no memory for another one of these, nobody does: nobody would answer it.
+func (s *Session) Later(c *LateCall) bool {
 	k := s.set.keeper
 	c.session, c.until, c.hold = s, time.Now().Add(c.Within), budget.On(s.account)
 	if c.Asked {
 		c.hold.Charge(lateBytes)
 	} else if c.hold.Grow(lateBytes) != nil {
-		return
+		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed || !k.late.add(c) {
+	q := k.late.queue(c)
+	if k.closed || !k.late.add(q, c) {
 		c.hold.Release()
-		return
+		return false
 	}
 	s.stored.setLate(c.Request, 1)
-	if k.late.begin() {
-		k.running.Go(remover{k}.remove)
-	}
+	remover{k}.begin(q)
+	return true
 }
 
 // remover is the part of a keeper that removes late calls. It has no state of its own.
 type remover struct{ *keeper }
 
-// remove tries until none is left.
-func (k remover) remove() {
+// begin has one more goroutine try what waits in a queue, if it may have another one.
+func (k remover) begin(q *lateQueue) {
+	if k.late.begin(q) {
+		k.running.Go(func() { k.remove(q) })
+	}
+}
+
+// remove tries until none is left in a queue.
+func (k remover) remove(q *lateQueue) {
 	stop := func() bool { return k.ctx.Err() != nil }
-	for c := k.late.next(); c != nil; c = k.late.next() {
+	for c := k.late.next(q); c != nil; c = k.late.next(q) {
+		began := time.Now()
 		settled := c.Remove(stop)
 		if settled || stop() || !time.Now().Before(c.until) {
 			k.late.settled(c)
 			continue
 		}
+		c.Slow = time.Since(began) >= slowTry
 		k.pause()
-		k.late.again(c)
+		next := k.late.queue(c)
+		k.late.again(next, c)
+		if next != q {
+			k.begin(next)
+		}
 	}
 }
 
 // add has a call wait, if there is a place.
-func (l *lateCalls) add(c *LateCall) bool {
+func (l *lateCalls) add(q *lateQueue, c *LateCall) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !c.Asked {
@@ -88,40 +116,40 @@ func (l *lateCalls) add(c *LateCall) bool {
 		}
 		l.unasked++
 	}
-	l.waiting = append(l.waiting, c)
+	q.waiting = append(q.waiting, c)
 	return true
 }
 
 // begin reports whether one more goroutine is to try.
-func (l *lateCalls) begin() bool {
+func (l *lateCalls) begin(q *lateQueue) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.workers == lateWorkers {
+	if q.workers == lateWorkers {
 		return false
 	}
-	l.workers++
+	q.workers++
 	return true
 }
 
-// next returns the call whose turn it is; nil: none waits, and who asks is done.
-func (l *lateCalls) next() *LateCall {
+// next returns the call whose turn it is in a queue; nil: none waits, and who asks is done.
+func (l *lateCalls) next(q *lateQueue) *LateCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
-		l.workers--
+	if len(q.waiting) == 0 {
+		q.workers--
 		return nil
 	}
-	c := l.waiting[0]
-	l.waiting[0] = nil
-	l.waiting = l.waiting[1:]
+	c := q.waiting[0]
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
 	return c
 }
 
 // again has a call wait for another turn, which one that others have yet to try comes before.
-func (l *lateCalls) again(c *LateCall) {
+func (l *lateCalls) again(q *lateQueue, c *LateCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, c)
+	q.waiting = append(q.waiting, c)
 }
 
 // settled forgets a call.

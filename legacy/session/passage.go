@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -22,6 +23,9 @@ const (
 	largeRecord = 64 << 10 // bytes from which on one waits for its turn
 	// passPatience is how long one waits for its turn.
 	passPatience = 5 * time.Second
+	// turnLasts is how long one has the turn of what comes back alone. It may wait for a store that hangs, and whoever waits for the turn
+	// may be of another mount, whose store is well. Reading takes less.
+	turnLasts = 2 * storeTimeout
 )
 
 // Haste is what a record waits for before it is read.
@@ -29,10 +33,11 @@ type Haste uint8
 
 // All but what is owed needs memory, too.
 const (
-	InTurn   Haste = iota // its turn, for some seconds
-	AtOnce                // nothing: it is read if it is its turn
-	Unturned              // nothing, nor has it a turn
-	Owed                  // nothing, nor has it a turn: what happened is to be told by it, whatever there is
+	InTurn     Haste = iota // its turn, for some seconds
+	AtOnce                  // nothing: it is read if it is its turn
+	Unturned                // nothing, nor has it a turn
+	Owed                    // nothing, nor has it a turn: what happened is to be told by it, whatever there is
+	OwedInTurn              // its turn, for some seconds, and is then read whatever there is; who has a turn asks for none
 )
 
 // Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
@@ -74,11 +79,10 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 	if err != nil {
 		return nil, err
 	}
-	p := &Passage{hold: budget.On(account)}
-	if haste == Owed { // perhaps by who has a turn
-		p.hold.ReturnOwed(timesPassing * size)
-		return p, nil
+	if haste == Owed || haste == OwedInTurn { // the first perhaps by who has a turn
+		return k.owed(ctx, account, who, size, haste), nil
 	}
+	p := &Passage{hold: budget.On(account)}
 	large := size >= largeRecord && haste != Unturned
 	if large {
 		if err := p.queue(ctx, k.set.passing, who, haste); err != nil {
@@ -88,7 +92,7 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 	err = p.hold.Grow(timesPassing * size)
 	if err != nil && large {
 		p.Yield()
-		if err := p.queue(ctx, k.set.alone, who, haste); err != nil {
+		if err := p.queueAlone(ctx, k.set.opt.Memory, who, haste); err != nil {
 			return nil, err
 		}
 		p.hold, p.back = budget.On(k.own), account
@@ -99,6 +103,16 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 		return nil, err
 	}
 	return p, nil
+}
+
+// owed has a record read that cannot be refused.
+func (k passages) owed(ctx context.Context, account *budget.Account, who turns.Who, size int, haste Haste) *Passage {
+	p := &Passage{hold: budget.On(account)}
+	if size >= largeRecord && haste == OwedInTurn {
+		_ = p.queueAlone(ctx, k.set.opt.Memory, who, haste) // it has waited for long enough
+	}
+	p.hold.ReturnOwed(timesPassing * size)
+	return p
 }
 
 // size returns how large a record is.
@@ -123,6 +137,17 @@ func (p *Passage) queue(ctx context.Context, passing *turns.Queue, who turns.Who
 		}
 	}
 	p.turn = func() { passing.Leave(who) }
+	return nil
+}
+
+// queueAlone takes the turn of what comes back alone. It lapses.
+func (p *Passage) queueAlone(ctx context.Context, memory *budget.Budget, who turns.Who, haste Haste) error {
+	if err := p.queue(ctx, memory.Returning(), who, haste); err != nil {
+		return err
+	}
+	over := sync.OnceFunc(p.turn)
+	lapses := time.AfterFunc(turnLasts, over)
+	p.turn = func() { lapses.Stop(); over() }
 	return nil
 }
 

@@ -233,7 +233,7 @@ func (k restorer) contents(name string) (own []store.Record, calls []store.Addre
 
 // waits reports whether a record is of a call that waits, not its last word.
 func (k restorer) waits(at store.Address) bool {
-	p, err := passages(k).pass(k.ctx, k.own, turns.Who{}, at, Owed)
+	p, err := passages(k).pass(k.ctx, k.own, turns.Who{}, at, OwedInTurn)
 	if err != nil {
 		return false
 	}

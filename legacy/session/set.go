@@ -97,14 +97,13 @@ type Set struct {
 	ids    *ids
 
 	passing *turns.Queue // of large records that are read
-	alone   *turns.Queue // of those that come back one at a time
 
 	vacated atomic.Bool // sessions come back elsewhere
 }
 
 // NewSet returns a set that has no session here yet.
 func NewSet(opt Options) *Set {
-	set := &Set{opt: opt, start: time.Now(), proofs: newProofs(), ids: newIDs(opt.StoreScope, opt.MaxSessions, opt.IdleTimeout), passing: turns.New(passAtOnce), alone: turns.New(1)}
+	set := &Set{opt: opt, start: time.Now(), proofs: newProofs(), ids: newIDs(opt.StoreScope, opt.MaxSessions, opt.IdleTimeout), passing: turns.New(passAtOnce)}
 	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -359,9 +360,8 @@ func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address, s
 	}
 	var r store.Record
 	if err == nil {
-		hold := budget.On(account)
-		hold.ReturnOwed(timesPassing * size)
-		defer hold.Release()
+		p := passages{k}.owed(k.patience, account, turns.Who{Principal: account.Owner(), Session: s}, size, OwedInTurn)
+		defer p.Over()
 		r, err = dues{k}.lookAt(k.patience, at)
 	}
 	if errors.Is(err, store.ErrNotFound) { // by now

@@ -74,7 +74,7 @@ func (k dues) noteStrays(ctx context.Context, begun *started, own bool) (last ti
 
 // stray reads a call, and returns when something is due to it, if it is a stray.
 func (k dues) stray(ctx context.Context, session string, at store.Address, own bool) (due time.Time, found bool, err error) {
-	p, err := passages(k).pass(ctx, k.own, turns.Who{}, at, Owed)
+	p, err := passages(k).pass(ctx, k.own, turns.Who{}, at, OwedInTurn)
 	var r store.Record
 	if err == nil {
 		defer p.Over()
