@@ -113,6 +113,25 @@ func TestAnAnswerThatDoesNotCountIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestAStopFirstTakesBackAnAnswerThatDoesNotCount: the next process would use it, and not the one that comes then.
+func TestAStopFirstTakesBackAnAnswerThatDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fencedBy(t, dead{})
+		f.store.hung.begin()
+		want(t, "an answer that the store does not take", f.answers(), downstream.ErrGone)
+		stopped := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		go func() { stopped <- f.h.Shutdown(ctx) }()
+		time.Sleep(10 * time.Second)
+		doAll(f.store.hung.end())
+		want(t, "the stop", <-stopped, nil)
+		if _, r := f.record(); strings.Contains(string(r.Value), answeredFlow) || !strings.Contains(string(r.Value), "elicitation/create") {
+			t.Errorf("the next process finds %s", r.Value)
+		}
+	})
+}
+
 // TestAnAnswerThatADiskDoesNotTakeIsNotUsed: the next process would ask for it once more, and the server do everything twice.
 func TestAnAnswerThatADiskDoesNotTakeIsNotUsed(t *testing.T) {
 	for name, fails := range map[string]func(*shaky) (goesOn func()){

@@ -167,8 +167,8 @@ func (h *HTTP) drain(ctx context.Context) (err error) {
 // fetchedEvery is how often it is looked whether clients have come for what they are owed.
 const fetchedEvery = 50 * time.Millisecond
 
-// finish waits until nothing is under way, and no client can be expected to fetch the end of a call any more, or
-// else returns ctx's error when that ends first.
+// finish waits until nothing is under way, no client can be expected to fetch the end of a call any more, and what
+// counts for nothing is taken back from the store, or else returns ctx's error when that ends first.
 func (h *HTTP) finish(ctx context.Context) error {
 	look := time.NewTicker(fetchedEvery)
 	defer look.Stop()

@@ -164,7 +164,7 @@ func (set *Set) Vacate() {
 	set.table.Vacate((*Session).Owes)
 }
 
-// Owing returns the sessions whose clients can be expected to come for the end of a call.
+// Owing returns the sessions that owe something.
 func (set *Set) Owing() (owing []*Session) {
 	for _, use := range set.table.All() {
 		if use.Value.Owes() {
