@@ -191,16 +191,6 @@ func (s *Session) Settled(until time.Time) bool {
 	return false
 }
 
-// doubtful reports whether there is doubt. k is nil without a store.
-func (k *stored) doubtful() bool {
-	if k == nil {
-		return false
-	}
-	k.lateMu.Lock()
-	defer k.lateMu.Unlock()
-	return k.doubts > 0
-}
-
 // inDoubt returns what is closed when there is no doubt any more; nil: there is none.
 func (k *stored) inDoubt() <-chan struct{} {
 	k.lateMu.Lock()
