@@ -90,19 +90,21 @@ func TestNewcomersAreNotTakenInWhileTheirSessionCannotBeShared(t *testing.T) {
 	want(t, "when it is back", p.initialize("2025-11-25").StatusCode, 200)
 }
 
-// TestSessionsEndEverywhereOrNotYet: a DELETE that only one replica heard of is none.
+// TestSessionsEndEverywhereOrNotYet: a DELETE that only one replica heard of is none, nor is one that the next process would not know of.
 func TestSessionsEndEverywhereOrNotYet(t *testing.T) {
-	opt := stored()
-	s := &shaky{Store: opt.Store}
-	opt.Store = s
-	_, p := serve(t, opt, newFake())
-	p.initialize("2025-11-25")
-	s.away.Store(true)
-	want(t, "DELETE while the store is away", p.do(p.request(http.MethodDelete, "")).StatusCode, 503)
-	want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
-	s.away.Store(false)
-	want(t, "DELETE", p.do(p.request(http.MethodDelete, "")).StatusCode, 204)
-	want(t, "a call afterwards", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
+	for _, alone := range []bool{false, true} {
+		opt := stored()
+		s := &shaky{Store: opt.Store, alone: alone}
+		opt.Store = s
+		_, p := serve(t, opt, newFake())
+		p.initialize("2025-11-25")
+		s.away.Store(true)
+		want(t, "DELETE while the store is away", p.do(p.request(http.MethodDelete, "")).StatusCode, 503)
+		want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		s.away.Store(false)
+		want(t, "DELETE", p.do(p.request(http.MethodDelete, "")).StatusCode, 204)
+		want(t, "a call afterwards", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
+	}
 }
 
 // TestCancellationsAreNotTakenInVain: while nobody can say where the call is.

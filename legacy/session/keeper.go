@@ -332,12 +332,8 @@ func (k *keeper) report(what string, err error) {
 	}
 }
 
-// end removes a session from the store, before its client is told. Where it is shared it
-// must not go on in another replica.
+// end removes a session from the store, before its client is told: it must not go on in another replica, nor in the next process.
 func (k *keeper) end(s *Session) error {
-	if !k.shared {
-		return nil // it is removed as it leaves the table
-	}
 	left := k.elsewhere(s, s.account)
 	if err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) }); err != nil {
 		k.report("removing a session", err)
