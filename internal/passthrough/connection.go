@@ -249,7 +249,7 @@ func (a *exchange) fail(ctx context.Context, err error) {
 	failed, _ := errors.AsType[*upstream.Failure](err)
 	switch {
 	case a.listen && ctx.Err() != nil: // the connection ends, and with it the subscription
-		a.out.Finish(downstream.Result(a.id, []byte(subscribed)))
+		a.out.Finish(downstream.Result(a.id, unsubscribed(a.id)))
 	case failed != nil && failed.Cause == upstream.NotModern:
 		a.out.Finish(downstream.Failure(a.id, notModern()))
 	case failed != nil && failed.Cause == upstream.Unauthorized && a.out.Refuse(&downstream.Refusal{Status: failed.Status, Challenge: failed.Challenge}):

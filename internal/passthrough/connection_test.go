@@ -74,6 +74,29 @@ func TestModernRequestsOverConnectionsTakeTurns(t *testing.T) {
 	})
 }
 
+// A subscription that the bridge ends, as a stop and the end of a token do, ends with the name that the client knows it by.
+func TestASubscriptionThatTheBridgeEndsHasItsNameOverConnections(t *testing.T) {
+	for _, id := range []string{`7`, `"L"`} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &scripted{verbatim: func(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+			conv := NewConnections(ConnectionOptions{Server: server}).Open()
+			ctx, cancel := context.WithCancel(t.Context())
+			msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"subscriptions/listen","params":{}}`, id))
+			out := &outcome{done: make(chan string, 1)}
+			go conv.Serve(ctx, downstream.Caller{}, downstream.NewRequest(msg), out)
+			synctest.Wait()
+			cancel()
+			want := `{"jsonrpc":"2.0","id":` + id + `,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`
+			if got := <-out.done; got != want {
+				t.Errorf("ends with %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // What is cancelled while the bridge waits for its server to start is never sent.
 func TestAModernRequestThatIsCancelledBeforeItsServerStartedIsNotSent(t *testing.T) {
 	for _, method := range []string{"tools/call", "subscriptions/listen"} {
