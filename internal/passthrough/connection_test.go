@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -94,6 +95,32 @@ func TestASubscriptionThatTheBridgeEndsHasItsNameOverConnections(t *testing.T) {
 				t.Errorf("ends with %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+// A server that is known to be a modern one, and answers one request as others do: its client is told what the server
+// said, and not to begin as clients of old servers do. Whoever asks what the server is may do that at any time.
+func TestOneStrangeAnswerOfAModernServerSendsNobodyBack_A11(t *testing.T) {
+	server := &scripted{verbatim: func(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+		return nil, &upstream.Failure{Cause: upstream.NotModern, Status: 404, Detail: "the upstream answered HTTP 404"}
+	}}
+	for name, test := range map[string]struct {
+		modern func() bool
+		method string
+		want   string
+	}{
+		"a known one":        {func() bool { return true }, "tools/call", `"message":"the upstream answered HTTP 404"`},
+		"a known one, asked": {func() bool { return true }, "server/discover", "initialize first"},
+		"an unknown one":     {func() bool { return false }, "tools/call", "initialize first"},
+		"one of any kind":    {nil, "tools/call", "initialize first"},
+	} {
+		conv := NewConnections(ConnectionOptions{Server: server, Modern: test.modern}).Open()
+		msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"%s","params":{}}`, test.method))
+		out := &outcome{done: make(chan string, 1)}
+		conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(msg), out)
+		if got := <-out.done; !strings.Contains(got, test.want) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
 
