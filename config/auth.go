@@ -47,7 +47,7 @@ type Auth struct {
 	// Empty: the one that the server names.
 	Resource string `key:"resource"`
 	// Parameters added to the request for authorization, as NAME: VALUE, like "audience: https://api.example.com".
-	Parameters map[string]string `key:"parameters"`
+	Parameters map[string]string `key:"parameters" secret:"true"`
 	// The address on this machine to which the browser comes back, as registered for the client id, like
 	// http://localhost:3334/callback. Empty: one of four ports that depend on the server.
 	Callback string `key:"callback"`

@@ -36,6 +36,8 @@ func TestProblems(t *testing.T) {
 		"list in a list":              {yaml: url + "allowed-hosts: [[a]]\n", want: `@:2: allowed-hosts: must be a single value`},
 		"headers as list":             {yaml: url + "headers: [a]\n", want: `@:2: headers: must be a mapping of names to values`},
 		"header without name":         {yaml: url, flag: []Setting{{"headers", []string{"hush"}}}, want: `--headers: must be written as NAME: VALUE`},
+		"parameter without name":      {yaml: url, flag: []Setting{{"auth.parameters", []string{"hush"}}}, want: `--auth.parameters: must be written as NAME: VALUE`},
+		"parameter in a variable":     {yaml: url, env: []string{"BRIDGE_AUTH_PARAMETERS=hush"}, want: `BRIDGE_AUTH_PARAMETERS: auth.parameters: must be written as NAME: VALUE`},
 		"no value":                    {yaml: url + "path:\n", want: `@:2: path: has no value; give it one or remove the line`},
 		"anchor":                      {yaml: url + "path: &p /a\n", want: `@:2: path: uses a YAML anchor, which is not supported; write the value out`},
 		"upstreams no list":           {yaml: "upstreams: 3\nupstream: http://a\n", want: `@:1: upstreams: must be a list; begin each entry with "- path: /…"`},

@@ -6,7 +6,6 @@ package bearer
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +41,8 @@ func Claims(authorization string) []byte {
 	return object(parts[1])
 }
 
-// Time reads a claim that is seconds since 1970, also of issuers that write them as a text.
+// Time reads a claim that is seconds since 1970, also of issuers that write them as a text. A number that is
+// beyond any is no time.
 func Time(claims []byte, name string) (time.Time, bool) {
 	const most = 1 << 40 // which is far enough, and fits every calculation
 	value := rawjson.Get(claims, name)
@@ -51,7 +51,7 @@ func Time(claims []byte, name string) (time.Time, bool) {
 		written = string(value)
 	}
 	seconds, err := strconv.ParseFloat(written, 64)
-	if rawjson.KindOf([]byte(written)) != rawjson.Number || err != nil && !errors.Is(err, strconv.ErrRange) {
+	if rawjson.KindOf([]byte(written)) != rawjson.Number || err != nil {
 		return time.Time{}, false
 	}
 	return time.Unix(int64(max(-most, min(seconds, most))), 0), true

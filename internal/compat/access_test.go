@@ -176,6 +176,7 @@ func TestHeadersOfTheHopStayHere_H12(t *testing.T) {
 	w.client.header = http.Header{
 		"Cookie": {"a=b"}, "Origin": {"http://localhost"}, "Proxy-Authorization": {"x"},
 		"Forwarded": {"for=1.2.3.4"}, "X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Host": {"h"}, "X-Real-Ip": {"1.2.3.4"},
+		"Via": {"1.1 proxy"}, "X-Scheme": {"https"}, "Front-End-Https": {"on"},
 		"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	}
 	w.server.on("tools/call", result(`{"resultType":"complete","content":[]}`))

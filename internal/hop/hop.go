@@ -78,19 +78,25 @@ var table = []row{
 	{"Proxy", configured}, // CGI programs take it for the proxy that they are to use
 	{"Proxy-", configured},
 	{"Sec-", configured},
+	{"Via", configured}, // by which the bridge itself knows a proxy's connection
 	{"X-Forwarded-", configured | address},
 	{"X-Real-Ip", configured | address},
 
 	// The same in the words of one proxy or another, and of frameworks that let a field
 	// take the place of the method or the path which was checked.
 	{"Cf-Connecting-", configured | address},
+	{"Cf-Visitor", configured | address},
 	{"Client-Ip", configured | address},
+	{"Cloudfront-Forwarded-Proto", configured | address},
+	{"Cloudfront-Viewer-Address", configured | address},
 	{"Fastly-Client-Ip", configured | address},
 	{"Fly-Client-Ip", configured | address},
+	{"Front-End-Https", configured | address},
 	{"Remote-Addr", configured | address},
 	{"True-Client-Ip", configured | address},
 	{"Wl-Proxy-", configured | address},
 	{"X-Appengine-", configured | address},
+	{"X-Arr-Ssl", configured | address},
 	{"X-Azure-Clientip", configured | address},
 	{"X-Azure-Socketip", configured | address},
 	{"X-Client-Ip", configured | address},
@@ -103,6 +109,8 @@ var table = []row{
 	{"X-Remote-Addr", configured | address},
 	{"X-Remote-Ip", configured | address},
 	{"X-Rewrite-Url", configured | address},
+	{"X-Scheme", configured | address},
+	{"X-Url-Scheme", configured | address},
 
 	// Who has signed in at a proxy. (Cf-Access-Client-Id and its like are credentials of
 	// a client's own.)
@@ -110,6 +118,7 @@ var table = []row{
 	{"Cf-Access-Jwt-Assertion", everywhere | user},
 	{"Client-Cert", everywhere | user}, // RFC 9440
 	{"Client-Cert-Chain", everywhere | user},
+	{"Gap-", everywhere | user},        // oauth2-proxy's older names
 	{"Oidc-Claim-", everywhere | user}, // mod_auth_openidc
 	{"Remote-", everywhere | user},     // Authelia; CGI's REMOTE_USER
 	{"Ssl-Client-", everywhere | user},

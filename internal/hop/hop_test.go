@@ -40,7 +40,7 @@ func TestEachRow(t *testing.T) {
 		"Content-Length": message, "Accept": message, "Accept-Encoding": message, "Content-Encoding": message, "Content-Type": message,
 		"Last-Event-Id": message, "Mcp-": message, "User-Agent": "passed configured", "Authorization": "passed configured",
 		"Cookie": "configured", "Forwarded": "configured", "Proxy": "configured", "Origin": "configured", "Proxy-": "configured",
-		"Sec-": "configured", "X-Forwarded-": "configured", "X-Real-Ip": "configured",
+		"Sec-": "configured", "Via": "configured", "X-Forwarded-": "configured", "X-Real-Ip": "configured",
 	}
 	for _, name := range ofProxies {
 		want[name] = "configured"
@@ -173,14 +173,16 @@ func TestOneValueOfWhatSaysOneThing(t *testing.T) {
 
 // ofProxies are fields in which proxies tell the client's address or what they were asked.
 var ofProxies = []string{
-	"Cf-Connecting-", "Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip", "Remote-Addr", "True-Client-Ip", "Wl-Proxy-", "X-Appengine-",
+	"Cf-Connecting-", "Cf-Visitor", "Client-Ip", "Cloudfront-Forwarded-Proto", "Cloudfront-Viewer-Address", "Fastly-Client-Ip", "Fly-Client-Ip", "Front-End-Https",
+	"Remote-Addr", "True-Client-Ip", "Wl-Proxy-", "X-Appengine-", "X-Arr-Ssl",
 	"X-Azure-Clientip", "X-Azure-Socketip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Envoy-", "X-Http-Method", "X-Http-Method-Override",
 	"X-Method-Override", "X-Original-", "X-Remote-Addr", "X-Remote-Ip", "X-Rewrite-Url",
+	"X-Scheme", "X-Url-Scheme",
 }
 
 // ofUsers are fields in which proxies tell who has signed in.
 var ofUsers = []string{
-	"Cf-Access-Authenticated-User-Email", "Cf-Access-Jwt-Assertion", "Client-Cert", "Client-Cert-Chain", "Oidc-Claim-", "Remote-", "Ssl-Client-",
+	"Cf-Access-Authenticated-User-Email", "Cf-Access-Jwt-Assertion", "Client-Cert", "Client-Cert-Chain", "Gap-", "Oidc-Claim-", "Remote-", "Ssl-Client-",
 	"Tailscale-User-", "X-Amzn-Mtls-", "X-Amzn-Oidc-", "X-Apigateway-Api-Userinfo", "X-Arr-Clientcert",
 	"X-Auth-Email", "X-Auth-Request-", "X-Auth-User", "X-Auth-Username", "X-Authenticated-", "X-Authentik-", "X-Client-Cert",
 	"X-Consumer-Custom-Id", "X-Consumer-Groups", "X-Consumer-Id", "X-Consumer-Username", "X-Credential-Identifier", "X-Endpoint-Api-Userinfo", "X-Goog-Authenticated-User-", "X-Goog-Iap-Jwt-Assertion",
@@ -200,7 +202,8 @@ func TestWhatOnlyProxiesMaySay_H12(t *testing.T) {
 			}
 		}
 	}
-	for _, own := range []string{"Cf-Access-Client-Id", "X-Goog-Api-Key", "X-Auth-Token", "X-Consumer", "X-Amzn-Trace-Id", "X-User-Id", "Content-Type", "X"} {
+	for _, own := range []string{"Cf-Access-Client-Id", "X-Goog-Api-Key", "X-Auth-Token", "X-Consumer", "X-Amzn-Trace-Id", "X-User-Id", "Content-Type", "X",
+		"Cf-Ray", "Cloudfront-Viewer-Country", "Viable", "Via", "Gap"} {
 		if SpeaksOfClient(own, false) {
 			t.Errorf("%s does not pass", own)
 		}

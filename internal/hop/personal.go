@@ -16,10 +16,10 @@ import (
 // one of numbered. By those that tell in which Variant of an answer a client wants to have it, nobody is told apart.
 var (
 	impersonal = map[string]bool{
-		"Accept-Language": true, "B3": true, "Baggage": true, "Cache-Control": true, "Cf-Ray": true, "Cloudfront-Viewer-Address": true,
+		"Accept-Language": true, "B3": true, "Baggage": true, "Cache-Control": true, "Cf-Ray": true,
 		"Content-Digest": true, "Content-Md5": true, "Date": true, "Digest": true, "Dnt": true, "Dpop": true, "Elastic-Apm-Traceparent": true,
 		"Newrelic": true, "Pragma": true, "Priority": true, "Referer": true, "Request-Id": true, "Rndr-Id": true, "Sentry-Trace": true, "Sw8": true,
-		"Traceparent": true, "Tracestate": true, "Uber-Trace-Id": true, "Via": true, "X-Amz-Cf-Id": true, "X-Amzn-Trace-Id": true,
+		"Traceparent": true, "Tracestate": true, "Uber-Trace-Id": true, "X-Amz-Cf-Id": true, "X-Amzn-Trace-Id": true,
 		"X-Arr-Log-Id": true, "X-Azure-Ref": true, "X-B3-Flags": true, "X-B3-Parentspanid": true, "X-B3-Sampled": true, "X-B3-Spanid": true,
 		"X-B3-Traceid": true, "X-Cloud-Trace-Context": true, "X-Correlation-Id": true, "X-Datadog-Parent-Id": true,
 		"X-Datadog-Sampling-Priority": true, "X-Datadog-Tags": true, "X-Datadog-Trace-Id": true, "X-Dynatrace": true, "X-Instana-S": true,

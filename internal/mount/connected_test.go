@@ -114,6 +114,33 @@ func (d *dialogue) next() string {
 	return d.lines.Text()
 }
 
+// A server that has shown to be modern answers one call with a bare 404: nobody is to initialize for that.
+func TestABare404OfAModernServerIsToldAsItIs_A11(t *testing.T) {
+	url := newFront(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), "server/discover") {
+			http.NotFound(w, r)
+			return
+		}
+		var msg struct {
+			ID json.RawMessage `json:"id"`
+		}
+		_ = json.Unmarshal(body, &msg)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(msg.ID)+
+			`,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}`)
+	})
+	m, base := mounted(t, over(url))
+	if v := m.Judge(patience(t)); !v.Usable() {
+		t.Fatalf("%+v", v)
+	}
+	pipe := ways["stdio"](t, m, base).(*mcp.IOTransport)
+	_, _ = io.WriteString(pipe.Writer, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n")
+	if got, err := bufio.NewReader(pipe.Reader).ReadString('\n'); err != nil || !strings.Contains(got, "answered HTTP 404") {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
 // versioning, "Backward Compatibility": a request that carries its version is served so;
 // initialize selects what else is said on the connection.
 func TestErasOnOneConnectionAreToldApartMessageByMessage_A11(t *testing.T) {

@@ -230,7 +230,7 @@ func (m *Mount) Holds(session string) bool {
 // Recall is Holds for sessions that are in the store alone, too: the request brings them back.
 func (m *Mount) Recall(r *http.Request, session string) bool {
 	relayed := m.server.remembers()
-	return m.HTTP.Recall(r, session) || relayed != nil && relayed.Keeps(r.Context(), session)
+	return m.HTTP.Recall(r, session) || relayed != nil && !m.retired.Load() && relayed.Keeps(r.Context(), session)
 }
 
 // Bequeath has another mount of the same server, at the same endpoint, go on with the sessions that are relayed here.

@@ -43,10 +43,11 @@ func newServerSessions(opt *Options, v *verdicts) *serverSessions {
 // Relays reports whether sessions of the server may be relayed here.
 func (m *Mount) Relays() bool { return m.server.remembers() != nil }
 
-// RelayedBefore reports whether a session that is relayed here is in the store, and was opened before a moment.
+// RelayedBefore reports whether a session that is relayed here is in the store, and was opened before a moment. It is
+// relayed here no more once another mount takes them (Holds).
 func (m *Mount) RelayedBefore(ctx context.Context, session string, moment time.Time) bool {
 	relayed := m.server.remembers()
-	return relayed != nil && relayed.Kept(ctx, session, moment)
+	return relayed != nil && !m.retired.Load() && relayed.Kept(ctx, session, moment)
 }
 
 // anyone returns who serves a request without a session.

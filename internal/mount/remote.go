@@ -96,6 +96,7 @@ func (r *remote) connections() *passthrough.Connections {
 	return passthrough.NewConnections(passthrough.ConnectionOptions{
 		Server: verbatim{r.client}, Turns: r.opt.Legacy.Turns, Limits: limitsOf(r.opt), Log: r.opt.Bridge.Log,
 		Legacy: func(context.Context) bool { return r.verdicts.legacyOnly.Load() },
+		Modern: r.verdicts.modern,
 	})
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
 )
 
-// A mount that is retired takes no request of a session that it relayed: the one in its place relays it.
+// A mount that is retired takes no request of a session that it relayed: the one in its place relays it, and where there is
+// none the client learns that the session is over.
 func TestARetiredMountHoldsNoRelayedSession(t *testing.T) {
 	begun, gone := make(chan struct{}, 1), make(chan struct{}, 1)
 	m, base := serve(t, over(newHanging(t, true, begun, gone)))
@@ -41,6 +43,9 @@ func TestARetiredMountHoldsNoRelayedSession(t *testing.T) {
 	}
 	if m.Holds("s") {
 		t.Error("it is held while a call of another one runs")
+	}
+	if m.Recall(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", http.NoBody), "s") {
+		t.Error("it comes back to a mount that takes no request")
 	}
 	cut()
 	<-over

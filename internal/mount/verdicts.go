@@ -187,6 +187,11 @@ func (v *verdicts) latest() (legacy, guess bool) {
 	return v.legacyOnly.Load(), v.unseen.Load()
 }
 
+// modern reports whether the server has shown to be one of this era, or of both.
+func (v *verdicts) modern() bool {
+	return v.known.Load() && !v.unseen.Load() && !v.legacyOnly.Load()
+}
+
 // serves returns why the bridge's own calls are nothing for the server, if it is so.
 func (v *verdicts) serves(ctx context.Context) error {
 	if v.settle(ctx) {

@@ -33,6 +33,9 @@ type ConnectionOptions struct {
 	// Legacy and Logs are those of ProcessOptions.
 	Legacy func(context.Context) bool
 	Logs   func(caller string) (may func() bool, done func())
+	// Modern reports whether the server has shown to be a modern one: one strange answer sends no
+	// client back to initialize then. nil: it never has.
+	Modern func() bool
 	// Turns admits requests; nil: all at once.
 	Turns  *turns.Queue
 	Limits Limits
@@ -90,6 +93,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	ctx, end, heard := opt.Limits.within(ctx, req.Method)
 	defer end()
 	to := &exchange{out: out, id: req.ID, token: req.ProgressToken, listen: req.Method == mcp.MethodListen}
+	to.modern = req.Method != mcp.MethodDiscover && opt.Modern != nil && opt.Modern()
 	if opt.Logs != nil && rawjson.Has(req.Meta, mcp.MetaLogLevel) {
 		may, done := opt.Logs(c.name)
 		to.mayLog = may
@@ -216,6 +220,7 @@ type exchange struct {
 	id     jsonrpc.ID
 	token  []byte // the client's progress token, nil for none
 	listen bool
+	modern bool // the server is known to be; and its client does not ask whether it is
 	mayLog func() bool
 }
 
@@ -249,8 +254,8 @@ func (a *exchange) fail(ctx context.Context, err error) {
 	failed, _ := errors.AsType[*upstream.Failure](err)
 	switch {
 	case a.listen && ctx.Err() != nil: // the connection ends, and with it the subscription
-		a.out.Finish(downstream.Result(a.id, []byte(subscribed)))
-	case failed != nil && failed.Cause == upstream.NotModern:
+		a.out.Finish(downstream.Result(a.id, unsubscribed(a.id)))
+	case failed != nil && failed.Cause == upstream.NotModern && !a.modern:
 		a.out.Finish(downstream.Failure(a.id, notModern()))
 	case failed != nil && failed.Cause == upstream.Unauthorized && a.out.Refuse(&downstream.Refusal{Status: failed.Status, Challenge: failed.Challenge}):
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,55 @@ func TestModernRequestsOverConnectionsTakeTurns(t *testing.T) {
 		goOn <- struct{}{}
 		<-third.done
 	})
+}
+
+// A subscription that the bridge ends, as a stop and the end of a token do, ends with the name that the client knows it by.
+func TestASubscriptionThatTheBridgeEndsHasItsNameOverConnections(t *testing.T) {
+	for _, id := range []string{`7`, `"L"`} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &scripted{verbatim: func(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+			conv := NewConnections(ConnectionOptions{Server: server}).Open()
+			ctx, cancel := context.WithCancel(t.Context())
+			msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"subscriptions/listen","params":{}}`, id))
+			out := &outcome{done: make(chan string, 1)}
+			go conv.Serve(ctx, downstream.Caller{}, downstream.NewRequest(msg), out)
+			synctest.Wait()
+			cancel()
+			want := `{"jsonrpc":"2.0","id":` + id + `,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`
+			if got := <-out.done; got != want {
+				t.Errorf("ends with %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// A server that is known to be a modern one, and answers one request as others do: its client is told what the server
+// said, and not to begin as clients of old servers do. Whoever asks what the server is may do that at any time.
+func TestOneStrangeAnswerOfAModernServerSendsNobodyBack_A11(t *testing.T) {
+	server := &scripted{verbatim: func(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+		return nil, &upstream.Failure{Cause: upstream.NotModern, Status: 404, Detail: "the upstream answered HTTP 404"}
+	}}
+	for name, test := range map[string]struct {
+		modern func() bool
+		method string
+		want   string
+	}{
+		"a known one":        {func() bool { return true }, "tools/call", `"message":"the upstream answered HTTP 404"`},
+		"a known one, asked": {func() bool { return true }, "server/discover", "initialize first"},
+		"an unknown one":     {func() bool { return false }, "tools/call", "initialize first"},
+		"one of any kind":    {nil, "tools/call", "initialize first"},
+	} {
+		conv := NewConnections(ConnectionOptions{Server: server, Modern: test.modern}).Open()
+		msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"%s","params":{}}`, test.method))
+		out := &outcome{done: make(chan string, 1)}
+		conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(msg), out)
+		if got := <-out.done; !strings.Contains(got, test.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
 }
 
 // What is cancelled while the bridge waits for its server to start is never sent.

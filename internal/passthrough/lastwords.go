@@ -149,15 +149,18 @@ const maxArray = 1024
 func (a *asked) words(e *jsonrpc.Error) (all [][]byte) {
 	for _, id := range a.ids {
 		if a.listen && !a.array {
-			return [][]byte{jsonrpc.AppendResult(nil, id, subscription([]byte(subscribed), id))}
+			return [][]byte{jsonrpc.AppendResult(nil, id, unsubscribed(id))}
 		}
 		all = append(all, jsonrpc.AppendError(nil, id, e))
 	}
 	return all
 }
 
-// subscribed is the result of a subscription, without its name.
-const subscribed = `{"resultType":"complete","_meta":{}}`
+// unsubscribed is the result with which the bridge ends a subscription: it has the name of it,
+// as the protocol wants.
+func unsubscribed(id jsonrpc.ID) []byte {
+	return subscription([]byte(`{"resultType":"complete","_meta":{}}`), id)
+}
 
 // lastWordsBody is the body of an event stream that ends with an answer when the bridge gives its request
 // up. Of other bodies that have begun nothing can be said any more: they break off.

@@ -157,7 +157,7 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		ans.Release()
 	case r.Context().Err() != nil && !isLapsed(ctx): // the client is gone
 	case out.listen && (p.draining.Err() != nil || isLapsed(ctx)):
-		out.finish(&upstream.Answer{Result: []byte(subscribed)})
+		out.finish(&upstream.Answer{Result: unsubscribed(msg.ID)})
 	case isStopped(ctx):
 		out.fail(stopped{})
 	default:

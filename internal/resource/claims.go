@@ -80,7 +80,13 @@ func (c claimSet) scopes() []string {
 	return append(granted, strings.Fields(member(c, "scp"))...)
 }
 
-func (c claimSet) time(name string) (time.Time, bool) { return bearer.Time(c, name) }
+// time reads a time, which is a number (RFC 7519, section 2): whoever judges a token takes no text for one.
+func (c claimSet) time(name string) (time.Time, bool) {
+	if rawjson.KindOf(rawjson.Get(c, name)) != rawjson.Number {
+		return time.Time{}, false
+	}
+	return bearer.Time(c, name)
+}
 
 func isNothing(value []byte) bool { return value == nil || rawjson.KindOf(value) == rawjson.Null }
 

@@ -51,6 +51,37 @@ func TestNamesOfClaimsAreReadAsTheyAre(t *testing.T) {
 	}
 }
 
+// A time is a number of seconds (RFC 7519, section 2). What cannot be read as one is no end that lies ahead.
+func TestATimeThatIsNoNumberIsNone(t *testing.T) {
+	s := issuer.NewSigner(t)
+	r := checking(t, s)
+	before, later := time.Now().Add(-time.Hour).Unix(), time.Now().Add(time.Hour).Unix()
+	body := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":"ada"`, s.URL, endpoint)
+	for times, says := range map[string]string{
+		fmt.Sprintf(`"exp":%d`, later):                  "",
+		fmt.Sprintf(`"exp":%d.5`, later):                "",
+		fmt.Sprintf(`"exp":%de0`, later):                "",
+		fmt.Sprintf(`"exp":%d,"nbf":%d`, later, before): "",
+		`"exp":1e400`:                    "does not say when it ends",
+		`"exp":-1e400`:                   "does not say when it ends",
+		`"exp":"1e400"`:                  "does not say when it ends",
+		fmt.Sprintf(`"exp":"%d"`, later): "does not say when it ends",
+		fmt.Sprintf(`"exp":[%d]`, later): "does not say when it ends",
+		`"exp":true`:                     "does not say when it ends",
+		`"exp":null`:                     "does not say when it ends",
+		fmt.Sprintf(`"exp":%d,"nbf":-1e400`, later):       "is not one of",
+		fmt.Sprintf(`"exp":%d,"nbf":"%d"`, later, before): "is not one of",
+	} {
+		refusal := r.Admit(bringing("Bearer " + s.SignText(ourHeader, body+","+times+"}")))
+		switch {
+		case (refusal == nil) != (says == ""):
+			t.Errorf("%s: %+v", times, refusal)
+		case refusal != nil && (refusal.Status != 401 || !strings.Contains(refusal.Challenge, says)):
+			t.Errorf("%s: %+v", times, refusal)
+		}
+	}
+}
+
 // What an issuer signs that is no access token is none.
 func TestOtherKindsOfTokensAreNoAccessTokens(t *testing.T) {
 	s := issuer.NewSigner(t)
