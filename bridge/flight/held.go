@@ -43,6 +43,20 @@ func (h *Held) Set(response int) error {
 	return h.hold.Set(h.lasting + h.response)
 }
 
+// rest says that the call has to wait for what others hold, wake that it need not any more.
+func (h *Held) rest() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold.Rest()
+}
+
+// wake is described with rest.
+func (h *Held) wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold.Wake()
+}
+
 // exceed is Set for more than the account may have, which grow knows to charge. Who presses is alone until its answer is made, it has ended,
 // or waits for its client.
 func (h *Held) exceed(response int, grow func(hold *budget.Hold, bytes int) error) error {

@@ -8,9 +8,10 @@ import (
 )
 
 // Owed is the Held of a retry, which comes of an answer that was acknowledged: neither it nor its response is refused for want of memory.
-// A few of them may have more than their sessions may hold, since they end what these hold, as long as there is memory for newcomers. Others
-// wait until there is some, and the server with them, for as long as the round may take, or until they may have more than there is: a
-// response that is in memory already (budget.Hold.Finish), and one at a time of those that come (budget.Alone). The zero Owed owes nothing.
+// A few of them may have more than their sessions may hold, since they end what these hold, as long as enough is left for others
+// (budget.Hold.Advance). Others wait until there is some, and the server with them, for as long as the round may take, or until they may have
+// more than there is: a response that is in memory already (budget.Hold.Finish), and one at a time of those that come (budget.Alone), while
+// it does not only wait for what its own principal has under way. The zero Owed owes nothing.
 type Owed struct {
 	held   *Held
 	ctx    context.Context
@@ -62,23 +63,26 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 		paid.Release() // it does not stand in its own way
 		err := o.held.Set(response)
 		if err != nil && o.MayOverdraw() {
-			err = o.held.exceed(response, (*budget.Hold).Overdraw)
+			err = o.held.exceed(response, (*budget.Hold).Advance)
 		}
 		switch {
 		case err == nil:
 		case inMemory > 0:
 			err = o.held.exceed(response, (*budget.Hold).Finish)
 		default:
-			err = o.held.exceed(response, o.held.alone.Press)
+			err = o.held.exceed(response, o.held.alone.PressLast)
 		}
 		if err == nil {
+			o.held.wake()
 			return nil
 		}
 		paid.Owe(inMemory) // it is there while it waits
+		o.held.rest()
 		select {
 		case <-time.After(wait):
 		case <-o.ctx.Done():
 			paid.Release()
+			o.held.wake()
 			return err
 		}
 	}

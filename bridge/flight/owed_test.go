@@ -156,3 +156,66 @@ func TestAResponseThatCannotFitKeepsNoneWaiting(t *testing.T) {
 		<-big
 	})
 }
+
+// TestAnsweredCallsOfOneAddressKeepNobodyOut: whoever holds next to nothing, and newcomers, find memory throughout, and each call gets its result,
+// whether its size is known as it comes or not. What came stays until its client has taken it.
+func TestAnsweredCallsOfOneAddressKeepNobodyOut(t *testing.T) {
+	const most = 15 << 20
+	for name, step := range map[string]int{"as a whole": most, "in parts": 1 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(128 << 20)
+			open := func(who string) *budget.Account {
+				account, err := memory.Open(who)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return account
+			}
+			small := open("small")
+			places := budget.NewPlaces(Overdrafts)
+			served := make(chan error, 24)
+			for range cap(served) {
+				held := new(Held)
+				held.Open(open("greedy"))
+				owed := Owe(held, t.Context(), places, "greedy")
+				go func() {
+					for size := step; size <= most; size += step {
+						time.Sleep(time.Millisecond)
+						if err := owed.Set(size); err != nil {
+							served <- err
+							return
+						}
+					}
+					owed.Over()
+					held.Made()
+					time.Sleep(100 * time.Millisecond)
+					held.End()
+					served <- nil
+				}()
+			}
+			refused, full := 0, 0
+			for range 10_000 {
+				time.Sleep(time.Millisecond)
+				if small.Take(20<<10) != nil {
+					refused++
+				} else {
+					small.Give(20 << 10)
+				}
+				if memory.Full() {
+					full++
+				}
+			}
+			if refused > 0 || full > 0 {
+				t.Errorf("%s: of 10000 times who holds next to nothing is refused %d times, and a newcomer %d times", name, refused, full)
+			}
+			for len(served) > 0 {
+				if err := <-served; err != nil {
+					t.Errorf("%s: a call is not served: %v", name, err)
+				}
+			}
+			if memory.Used() != 0 {
+				t.Errorf("%s: after ten seconds %d MiB are held", name, memory.Used()>>20)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ type Account struct {
 	mu     sync.Mutex // guards what follows
 	owner  *principal
 	used   int64
+	still  int64 // of that, by Rest
 	closed bool
 
 	spares queue  // where nobody knows whose it is; guarded by the budget's spares, like what follows
@@ -164,6 +165,8 @@ func (a *Account) Move(name string) {
 	a.owner = to
 	from.used.Add(-a.used)
 	to.used.Add(a.used)
+	from.still.Add(-a.still)
+	to.still.Add(a.still)
 	a.mu.Unlock()
 	a.budget.spares.move(a, a.queueOf(to))
 	a.budget.leave(from)
@@ -209,6 +212,7 @@ func (a *Account) Close() {
 	}
 	a.closed = true
 	a.owner.used.Add(-a.used)
+	a.owner.still.Add(-a.still)
 	a.budget.used.Add(-a.used)
 	owner := a.owner
 	a.mu.Unlock()

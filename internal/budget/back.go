@@ -35,13 +35,7 @@ func (h *Hold) Return(of *Account, bytes, stays int) error {
 		return ErrShare
 	}
 	bytes = b.returning(bytes)
-	enough := func() bool { return b.free()+b.limit/returned >= int64(bytes) }
-	if !enough() && !(b.lookAgain() && enough()) && !reclaim(func() *Spare {
-		if b.free()+b.spares.sum()+b.limit/returned < int64(bytes) {
-			return nil
-		}
-		return b.spares.oldest(nil)
-	}, enough) {
+	if !b.leaves(bytes, -b.limit/returned) {
 		return ErrFull
 	}
 	h.Charge(bytes)

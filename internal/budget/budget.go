@@ -16,8 +16,9 @@
 // What is held for convenience only, since its client has had it, is given back before anybody is refused (Spare).
 //
 // What is owed may be more than there is: one thing at a time that comes, by a quarter (Alone), and what is made of what has come,
-// by half (Finish), for what a quarter has come in is in memory twice: as it came, and as it is handed on. What was kept comes back one
-// thing at a time where it is more than its share (Return).
+// by half (Finish), for what a quarter has come in is in memory twice: as it came, and as it is handed on. What can wait
+// leaves an eighth for newcomers while its principal holds much that ends by itself, lest the calls of one keep others out in turn (PressLast).
+// What was kept comes back one thing at a time where it is more than its share (Return).
 //
 // What is charged is an estimate. What the collector finds alive beyond it counts
 // too (Watch), so that things too small to be charged cannot add up unseen.
@@ -97,6 +98,7 @@ type principal struct {
 	name  string
 	used  atomic.Int64
 	lent  atomic.Int64 // of that, by Borrow
+	still atomic.Int64 // of that, by Rest
 	guest Account      // of its requests without a session
 
 	spares   queue // guarded by the budget's spares

@@ -7,6 +7,7 @@ type Hold struct {
 	bytes   int
 	lent    int        // of them, beyond what the account may hold
 	lender  *principal // to whom that is lent; nil: nothing is
+	resting int        // of them, by Rest
 }
 
 // On returns an empty hold on an account, which may be nil.
@@ -169,13 +170,14 @@ func (h *Hold) Inherit(from *Hold, bytes int) error {
 // Move empties the hold and returns what it was.
 func (h *Hold) Move() Hold {
 	moved := *h
-	h.bytes, h.lent, h.lender = 0, 0, nil
+	h.bytes, h.lent, h.lender, h.resting = 0, 0, nil, 0
 	return moved
 }
 
 // Release gives everything back. It is idempotent.
 func (h *Hold) Release() {
 	h.settle()
+	h.Wake()
 	h.account.Give(h.bytes)
 	h.bytes = 0
 }

@@ -1,0 +1,82 @@
+package budget
+
+import "testing"
+
+func TestWhatIsAdvancedLeavesRoomForOneThatPressesAndForNewcomers(t *testing.T) {
+	b := New(64 * mib)
+	h := On(open(t, b, "address"))
+	for h.Advance(mib) == nil {
+	}
+	if h.Bytes() != 40*mib {
+		t.Errorf("%d MiB of 64 are advanced", h.Bytes()/mib)
+	}
+	var alone Alone
+	pressing := On(open(t, b, "another"))
+	if err := alone.PressLast(&pressing, 16*mib); err != nil || b.Full() {
+		t.Errorf("one that presses: %v; newcomers are refused: %v", err, b.Full())
+	}
+}
+
+func TestWhoNeedsOnlyWaitForItsOwnDoesNotPress(t *testing.T) {
+	for name, is := range map[string]struct {
+		moving, resting, others, size int
+		want                          bool
+	}{
+		"what leaves room for newcomers":                  {40 * mib, 0, 0, 16 * mib, true},
+		"what does not":                                   {50 * mib, 0, 0, 8 * mib, false},
+		"of who holds little":                             {20 * mib, 0, 40 * mib, 16 * mib, true},
+		"of who has little under way":                     {7 * mib, 50 * mib, 0, 16 * mib, true},
+		"of who has much under way":                       {24 * mib, 0, 36 * mib, 16 * mib, false},
+		"of who has nothing under way that goes on":       {0, 60 * mib, 0, 16 * mib, true},
+		"of who has nothing under way that goes on, less": {4 * mib, 30 * mib, 30 * mib, 16 * mib, true},
+	} {
+		for _, owner := range []string{"address", ""} {
+			b := New(64 * mib)
+			b.Own().Charge(is.others)
+			a := open(t, b, owner)
+			a.Charge(is.moving)
+			waits, h := On(a), On(a)
+			waits.Charge(is.resting)
+			waits.Rest()
+			var alone Alone
+			if err := alone.PressLast(&h, is.size); err == nil != is.want || err != nil && !Short(err) {
+				t.Errorf("%s, of %q: %v", name, owner, err)
+			}
+			alone.End()
+			h.Release()
+			waits.Release()
+			if a.Give(is.moving); a.moving() != 0 {
+				t.Errorf("%s, of %q: %d bytes move afterwards", name, owner, a.moving())
+			}
+		}
+	}
+}
+
+// What a call itself holds is no reason for it to wait.
+func TestWhatPressesDoesNotWaitForItself(t *testing.T) {
+	b := New(64 * mib)
+	h := On(open(t, b, "address"))
+	h.Charge(60 * mib)
+	var alone Alone
+	for _, rest := range []func(){h.Wake, h.Rest} {
+		if rest(); alone.PressLast(&h, mib) != nil {
+			t.Error("it is refused")
+		}
+	}
+}
+
+func TestWhatRestsGoesWithItsSession(t *testing.T) {
+	b := New(64 * mib)
+	a, from, to := open(t, b, "before"), open(t, b, "before"), open(t, b, "after")
+	h := On(a)
+	h.Charge(30 * mib)
+	h.Rest()
+	a.Move("after")
+	if from.moving() != 0 || to.moving() != 0 {
+		t.Errorf("%d bytes move of whose it was, %d of whose it is", from.moving(), to.moving())
+	}
+	a.Close()
+	if h.Release(); to.moving() != 0 {
+		t.Errorf("%d bytes move of whose it was", to.moving())
+	}
+}
