@@ -30,6 +30,7 @@ func TestAStopIsNoBrokenConnection(t *testing.T) {
 		for range many {
 			socket(t, p, "")
 		}
+		synctest.Wait() // until all have begun
 		h.Close()
 		synctest.Wait()
 		broken, other := 0, 0
