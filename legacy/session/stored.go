@@ -54,14 +54,14 @@ type stored struct {
 	settled chan struct{} // closed when there are none any more; nil: nobody waits for that
 }
 
-// doubtful reports whether there is doubt. k is nil without a store.
-func (k *stored) doubtful() bool {
-	if k == nil {
+// doubtful reports whether there is doubt. s is nil without a store.
+func (s *stored) doubtful() bool {
+	if s == nil {
 		return false
 	}
-	k.lateMu.Lock()
-	defer k.lateMu.Unlock()
-	return k.doubts > 0
+	s.lateMu.Lock()
+	defer s.lateMu.Unlock()
+	return s.doubts > 0
 }
 
 // refreshTimeout bounds how long a call may be held up by a look at its session's record.
