@@ -176,18 +176,13 @@ func (h *HTTP) finish(ctx context.Context) error {
 		if err := h.gate.Wait(ctx); err != nil {
 			return err
 		}
-		owing := h.sessions.Owing()
-		if len(owing) == 0 {
+		if !h.sessions.Owes() {
 			return nil
 		}
-		for _, s := range owing { // and then whoever they have begun to owe meanwhile, by an answer
-			for s.Owes() {
-				select {
-				case <-look.C:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
+		select { // an answer may begin something meanwhile
+		case <-look.C:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }

@@ -164,14 +164,14 @@ func (set *Set) Vacate() {
 	set.table.Vacate((*Session).Owes)
 }
 
-// Owing returns the sessions that owe something.
-func (set *Set) Owing() (owing []*Session) {
+// Owes reports whether one of the sessions does.
+func (set *Set) Owes() bool {
 	for _, use := range set.table.All() {
 		if use.Value.Owes() {
-			owing = append(owing, use.Value)
+			return true
 		}
 	}
-	return owing
+	return false
 }
 
 // Renew makes sure of the calls that are kept, after a time in which other

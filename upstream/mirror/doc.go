@@ -12,13 +12,12 @@ type Field struct{ Name, Value string }
 
 // NameSource is the member of params that Mcp-Name repeats, "" for methods without one.
 func NameSource(method string) string {
-	if mcp.HasName(method) {
+	switch {
+	case mcp.HasName(method):
 		return "name"
-	}
-	switch method {
-	case mcp.MethodResourcesRead:
+	case method == mcp.MethodResourcesRead:
 		return "uri"
-	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:
+	case method == mcp.MethodTasksGet, method == mcp.MethodTasksUpdate, method == mcp.MethodTasksCancel:
 		return "taskId"
 	}
 	return ""
