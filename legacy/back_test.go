@@ -26,11 +26,7 @@ func TestACallComesBackThoughItIsMoreThanItsShare(t *testing.T) {
 				opt, b := next(opt, memory)
 				_, q := servePipe(t, opt, b)
 				q.goOn(b, p.session)
-				before := memory.Used()
-				want(t, "an answer", q.status(answerQ), http.StatusAccepted)
-				if held := memory.Used() - before; held < flowSize || held > 3*flowSize {
-					t.Errorf("a call that has come back is charged %d bytes", held)
-				}
+				q.bringsBack(memory, "an answer")
 			})
 		})
 	}

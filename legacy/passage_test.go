@@ -143,12 +143,18 @@ func TestACallIsChargedBeforeItComesBack(t *testing.T) {
 		}
 		greedy.Give(8 * flowSize)
 		q.goOn(b, p.session)
-		before := memory.Used()
-		want(t, "when there is", q.status(answerQ), http.StatusAccepted)
-		if held := memory.Used() - before; held < flowSize || held > 3*flowSize {
-			t.Errorf("a call that has come back is charged %d bytes", held)
-		}
+		q.bringsBack(memory, "when there is")
 	})
+}
+
+// bringsBack answers a large call that is in the store, which is charged for what it keeps from then on.
+func (p *peer) bringsBack(memory *budget.Budget, what string) {
+	p.t.Helper()
+	before := memory.Used()
+	want(p.t, what, p.status(answerQ), http.StatusAccepted)
+	if held := memory.Used() - before; held < flowSize || held > 3*flowSize {
+		p.t.Errorf("a call that has come back is charged %d bytes", held)
+	}
 }
 
 // TestLargeCallsComeBackInTurn: clients that come back together do not have all of their calls read at once.

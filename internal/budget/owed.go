@@ -1,17 +1,15 @@
 package budget
 
-// beside is how much of a budget stays free beside what was advanced, in eighths: as much as one thing may press for (pressed), and what is
-// kept from newcomers.
-const beside = 3
-
 // Advance is Overdraw for what may be large, and waits otherwise until it may press (Alone): that one thing then finds what it needs beside
 // all that was advanced, and newcomers find room beside both.
 func (h *Hold) Advance(bytes int) error {
-	if h.account == nil || !h.account.budget.leaves(bytes, h.account.budget.limit/8*beside) {
-		return h.Grow(bytes)
+	if h.account != nil {
+		if limit := h.account.budget.limit; h.account.budget.leaves(bytes, limit/pressed+limit/reserve) {
+			h.Charge(bytes)
+			return nil
+		}
 	}
-	h.Charge(bytes)
-	return nil
+	return h.Grow(bytes)
 }
 
 // leaves reports whether so much stays free beside these bytes. It has spares given back first, unless that is in vain.
