@@ -46,16 +46,31 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) && !a.reclaim(bytes, func(given int64) bool { return a.wouldFit(bytes, given) }) {
-		a.budget.refused.Add(1)
-		a.forget()
-		if a.budget.shortOf(bytes) {
-			return ErrFull
-		}
-		return ErrShare
+	fits := func() bool { return a.fits(bytes) }
+	if a.chargeIf(bytes, fits) || a.budget.lookAgain() && a.chargeIf(bytes, fits) ||
+		a.reclaim(bytes, func(given int64) bool { return a.wouldFit(bytes, given) }) && a.chargeIf(bytes, fits) {
+		return nil
+	}
+	a.budget.refused.Add(1)
+	a.forget()
+	if a.budget.shortOf(bytes) {
+		return ErrFull
+	}
+	return ErrShare
+}
+
+// chargeIf charges bytes if there is room for them, and reports whether there is. Two would find the same room: it is looked for, and taken,
+// by one at a time, but for what is next to nothing.
+func (a *Account) chargeIf(bytes int, room func() bool) bool {
+	if b := a.budget; int64(bytes) > b.limit/modest {
+		b.large.Lock()
+		defer b.large.Unlock()
+	}
+	if !room() {
+		return false
 	}
 	a.Charge(bytes)
-	return nil
+	return true
 }
 
 // reclaim has spares given back until there is enough, and reports whether there is; enough is asked what would be if so many bytes were

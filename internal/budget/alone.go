@@ -20,13 +20,17 @@ const stalled = 3 * time.Second
 // Press is Hold.Grow for who is alone from then on: it may be more than there is, by a quarter at most. Who is refused is not: others may
 // need less.
 func (a *Alone) Press(h *Hold, bytes int) error {
+	return a.press(h, func() error { return h.beyond(bytes, pressed) })
+}
+
+func (a *Alone) press(h *Hold, grow func() error) error {
 	if h.account == nil {
 		return nil
 	}
 	if !a.claim(h.account.budget) {
 		return ErrFull
 	}
-	err := h.beyond(bytes, pressed)
+	err := grow()
 	if err != nil {
 		a.End()
 	}

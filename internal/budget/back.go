@@ -34,11 +34,9 @@ func (h *Hold) Return(of *Account, bytes, stays int) error {
 	if _, held := of.held(); held >= b.limit/little && !of.fits(stays) {
 		return ErrShare
 	}
-	bytes = b.returning(bytes)
-	if !b.leaves(bytes, -b.limit/returned) {
+	if !h.leave(b.returning(bytes), func(limit int64) int64 { return -limit / returned }) {
 		return ErrFull
 	}
-	h.Charge(bytes)
 	return nil
 }
 

@@ -80,6 +80,8 @@ type Budget struct {
 
 	turn *turns.Queue // see Returning
 
+	large sync.Mutex // who takes more than next to nothing; before the accounts' mu, and this one's
+
 	mu         sync.Mutex
 	principals map[string]*principal
 	alone      *Alone    // nil: nobody is

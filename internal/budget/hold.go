@@ -84,12 +84,27 @@ const finished = pressed / 2
 func (h *Hold) Finish(bytes int) error { return h.beyond(bytes, finished) }
 
 // beyond is Grow for more than there is, by one part of it in so many.
-func (h *Hold) beyond(bytes, part int) error {
-	if a := h.account; a != nil && a.budget.free()+a.budget.limit/int64(part) < int64(bytes) {
-		return h.Grow(bytes)
+func (h *Hold) beyond(bytes int, part int64) error {
+	return h.growLeaving(bytes, func(limit int64) int64 { return -limit / part })
+}
+
+// growLeaving is Grow for more than the account may have, as long as so much of the limit stays free.
+func (h *Hold) growLeaving(bytes int, least func(limit int64) int64) error {
+	if h.account == nil || h.leave(bytes, least) {
+		return nil
 	}
-	h.Charge(bytes)
-	return nil
+	return h.Grow(bytes)
+}
+
+// leave charges further bytes if so much of the limit stays free beside them, and reports whether it does.
+func (h *Hold) leave(bytes int, least func(limit int64) int64) bool {
+	b := h.account.budget
+	room := func() bool { return b.free()-int64(bytes) >= least(b.limit) }
+	if !b.leaves(bytes, least(b.limit)) || !h.account.chargeIf(bytes, room) {
+		return false
+	}
+	h.bytes += bytes
+	return true
 }
 
 // carried is up to what size messages are always carried, in bytes.

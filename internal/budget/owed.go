@@ -3,13 +3,7 @@ package budget
 // Advance is Overdraw for what may be large, and waits otherwise until it may press (Alone): that one thing then finds what it needs beside
 // all that was advanced, and newcomers find room beside both.
 func (h *Hold) Advance(bytes int) error {
-	if h.account != nil {
-		if limit := h.account.budget.limit; h.account.budget.leaves(bytes, limit/pressed+limit/reserve) {
-			h.Charge(bytes)
-			return nil
-		}
-	}
-	return h.Grow(bytes)
+	return h.growLeaving(bytes, func(limit int64) int64 { return limit/pressed + limit/reserve })
 }
 
 // leaves reports whether so much stays free beside these bytes. It has spares given back first, unless that is in vain.
@@ -27,16 +21,21 @@ func (b *Budget) leaves(bytes int, least int64) bool {
 // that under way: that ends by itself, be it that it comes or that its client takes it. What itself waits for memory (Rest) does not, and
 // would be waited for in vain.
 func (a *Alone) PressLast(h *Hold, bytes int) error {
-	if of := h.account; of != nil {
-		b := of.budget
-		_, all := of.held()
-		moving := of.moving() - int64(h.bytes-h.resting)
-		if all >= b.limit/little && moving >= b.limit/reserve && !b.leaves(bytes, b.limit/reserve) {
-			a.End()
-			return ErrShare
-		}
-	}
-	return a.Press(h, bytes)
+	return a.press(h, func() error {
+		return h.growLeaving(bytes, func(limit int64) int64 {
+			if h.othersMove() {
+				return limit / reserve
+			}
+			return -limit / pressed
+		})
+	})
+}
+
+// othersMove reports whether the hold's principal holds much, some of that in other holds, and under way.
+func (h *Hold) othersMove() bool {
+	limit, moving := h.account.budget.limit, h.account.moving()-int64(h.bytes-h.resting)
+	_, all := h.account.held()
+	return all >= limit/little && moving >= limit/reserve
 }
 
 // Rest says that what the hold has been charged for stays until there is memory for more of it, or Wake.

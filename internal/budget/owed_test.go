@@ -1,6 +1,9 @@
 package budget
 
-import "testing"
+import (
+	"sync"
+	"testing"
+)
 
 func TestWhatIsAdvancedLeavesRoomForOneThatPressesAndForNewcomers(t *testing.T) {
 	b := New(64 * mib)
@@ -78,5 +81,37 @@ func TestWhatRestsGoesWithItsSession(t *testing.T) {
 	a.Close()
 	if h.Release(); to.moving() != 0 {
 		t.Errorf("%d bytes move of whose it was", to.moving())
+	}
+}
+
+// TestTwoDoNotFindTheSameRoom: what may be large is looked at and charged at once, or as many as there are processors each find what only
+// one of them may have.
+func TestTwoDoNotFindTheSameRoom(t *testing.T) {
+	const each = 30 * mib
+	for name, is := range map[string]struct {
+		take func(*Hold)
+		most int64
+	}{
+		"shares":      {func(h *Hold) { _ = h.Grow(each) }, each},
+		"advances":    {func(h *Hold) { _ = h.Advance(each) }, 2 * each},
+		"what is due": {func(h *Hold) { var alone Alone; _ = alone.PressLast(h, each); alone.End() }, 3 * each},
+	} {
+		for range 3000 {
+			b := New(128 * mib)
+			var ready, all sync.WaitGroup
+			ready.Add(4)
+			for range 4 {
+				h := On(b.Guest("greedy"))
+				all.Go(func() {
+					ready.Done()
+					ready.Wait()
+					is.take(&h)
+				})
+			}
+			all.Wait()
+			if b.Used() > is.most {
+				t.Fatalf("%s of 30 MiB: %d MiB of 128 are taken", name, b.Used()/mib)
+			}
+		}
 	}
 }
