@@ -429,6 +429,20 @@ func TestKnowsOnlyCallsThatAreUnderWay(t *testing.T) {
 	})
 }
 
+// TestAQuestionForWhichThereIsNoRoomIsNotWithdrawn: its client has never seen it.
+func TestAQuestionForWhichThereIsNoRoomIsNotWithdrawn(t *testing.T) {
+	for _, full := range []error{budget.ErrNoRoom, budget.ErrShare} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+			s := &strongbox{client: &client{t: t, conv: conv}, err: full}
+			s.begin()
+			if len(s.client.sent) > 0 || !s.client.over() {
+				t.Errorf("%v: the client was told %v, the call is over: %v", full, s.client.sent, s.client.over())
+			}
+		})
+	}
+}
+
 // stuck is a strongbox that takes nothing in until its call is over.
 type stuck struct{ *strongbox }
 

@@ -151,7 +151,7 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 		}
 		k.client.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
 		reporter{k.Call}.reportWithdrawnLocked(in, act)
-		if !k.saving.unsaved {
+		if !k.saving.unsaved && in.ServerRequestID != k.saving.refused {
 			notice := cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over")
 			k.outbox.addLocked(effect{do: mrtr.Tell, msg: notice, withdraws: true})
 		}

@@ -184,7 +184,8 @@ type saving struct {
 	// unsaved: nobody knows whether the store has the newest of them. The client is told the
 	// end and nothing before it: the store may have a question under that event's number.
 	unsaved bool
-	unsent  bool // the newest of them says that no request is at the server: whoever goes on with it may send one
+	refused string // the id of a question that was never sent: the store, or memory, has no room for it
+	unsent  bool   // the newest of them says that no request is at the server: whoever goes on with it may send one
 }
 
 // timer rings for a call whenever its flow's clock says so. It stands between the

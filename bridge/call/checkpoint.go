@@ -95,12 +95,20 @@ func (k *saving) tell(e *effect) {
 		k.notKept()
 		k.leave()
 	} else if budget.Short(err) || errors.Is(err, budget.ErrNoRoom) {
+		k.refuse(e.msg.ID)
 		k.Drive(mrtr.Failed(err))
 	} else {
 		k.client.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
 		k.notKept()
 		k.Drive(mrtr.Failed(errUnsaved))
 	}
+}
+
+// refuse notes that a question was not sent: there is nothing to withdraw.
+func (k *saving) refuse(question jsonrpc.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused = string(question)
 }
 
 func (k *saving) notKept() {
