@@ -184,6 +184,22 @@ func TestAListenThatBreaksOffInItsOverlapIsMadeUpFor_C20(t *testing.T) {
 	}
 }
 
+// Nobody listened for a resource before the session subscribed to it: who reads it then gets what there is.
+func TestWhoSubscribesReadsNothingOlder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := hubOf(t, &server{}, 0)
+		r := following(t, h, &ear{}, "x:a")
+		keep(h, "x:a")
+		keep(h, "x:b")
+		if err := r.Subscribe("", "", "x:b"); err != nil {
+			t.Fatal(err)
+		}
+		if kept(h, "x:b") || !kept(h, "x:a") {
+			t.Error("what is older than the subscription is kept, or what is not is gone")
+		}
+	})
+}
+
 // A listen that ends while the next one waits for its acknowledgment leaves a gap, too.
 func TestAGapThatBeginsDuringASwitchIsToldOf_C20(t *testing.T) {
 	for name, change := range map[string]func(*Resources) error{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 // ackTimeout bounds how long a resources/subscribe waits for the server's
@@ -97,6 +98,7 @@ func (r *Resources) Subscribe(party, authorization, uri string) error {
 		r.chargeFor(uris)
 		return err
 	}
+	r.hub.opt.Catalog.Invalidate(mcp.NotificationResourcesUpdated, aboutURI(uri)) // nobody listened for it before
 	r.announceAll(r.missed())
 	return nil
 }
