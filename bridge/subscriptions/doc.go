@@ -3,7 +3,7 @@
 // one, how many there may be, when one is opened again, and the goroutine of each.
 //
 //	Hub.Join  ──▶ one listen for all sessions of a principal: list changes
-//	Resources ──▶ one listen for each session that subscribed to resources
+//	Resources ──▶ one listen for each session that subscribed to resources, and, for a moment, the one before
 //
 // Locks: that of a Hub is taken alone. Resources hold theirs for one change of their set, for
 // as long as that waits for the server, and within it the one of what the set is.
@@ -17,8 +17,8 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// Session hears what the server announces. Its methods are called by one listen at
-// a time, in order, without locks.
+// Session hears what the server announces. Its methods are called without locks, of each listen in
+// order, and may be by several listens at a time.
 type Session interface {
 	// Announce takes a notification that belongs to no request. Of several that wait
 	// for the client under one key only the newest counts.

@@ -229,3 +229,21 @@ func TestWhoHasMostListensMakesRoomForItself(t *testing.T) {
 		}
 	})
 }
+
+// Until the server takes the first listen sessions use what it has said of its lists, and nobody hears of changes.
+func TestAFirstListenThatCameLateIsToldOf_C20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, e := &server{err: away}, &ear{}
+		h, _ := hubOf(t, s, 0)
+		h.Join(e, as("a"), tools)
+		pass(20 * time.Second)
+		if got := e.take(); got != "" {
+			t.Errorf("while nobody listens it hears %q", got)
+		}
+		s.fail(nil)
+		pass(time.Minute)
+		if got := e.take(); got != mcp.NotificationToolsListChanged {
+			t.Errorf("once somebody listens it hears %q", got)
+		}
+	})
+}

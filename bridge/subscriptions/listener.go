@@ -23,7 +23,7 @@ type listener struct {
 	held  budget.Hold                  // of what is read; of the principal's own account
 	acked func(filter []byte)          // the acknowledged filter, each time; may be nil
 	event func(jsonrpc.Message)        // what was announced
-	gap   func()                       // after a re-opened listen was acknowledged
+	gap   func()                       // after a listen was acknowledged that is not the first try
 	ended func(err error) (again bool) // decides about an end; nil: always again
 	since time.Time                    // when this one was acknowledged; zero: it was not
 }
@@ -54,7 +54,7 @@ func (l *listener) run(ctx context.Context, authorization string) {
 	wait := pauses()
 	l.hub.running.Add(1)
 	defer l.hub.running.Add(-1)
-	opened := false
+	again, opened := false, false // tried, and acknowledged before
 	for {
 		call := *l.call
 		call.Authorization = authorization
@@ -65,12 +65,12 @@ func (l *listener) run(ctx context.Context, authorization string) {
 				return
 			}
 			l.since = time.Now()
-			l.acknowledged(rawjson.Get(msg.Params, "notifications"), opened)
+			l.acknowledged(rawjson.Get(msg.Params, "notifications"), again, opened)
 			opened = true
 		})
 		l.held.Release()
 		// ended first: whoever waits for the first acknowledgment must hear.
-		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
+		if again = l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
 			return
 		}
 		if !l.since.IsZero() && time.Since(l.since) >= lasting {
@@ -83,18 +83,26 @@ func (l *listener) run(ctx context.Context, authorization string) {
 	}
 }
 
-func (l *listener) acknowledged(filter []byte, again bool) {
+// acknowledged tells of an acknowledgment. Where it had to be tried again there is a gap before it, also before the
+// first: clients use what the server has said meanwhile.
+func (l *listener) acknowledged(filter []byte, again, opened bool) {
 	if l.acked != nil {
 		l.acked(filter)
 	}
 	if !again {
 		return
 	}
-	if missed, ok := l.hub.again.due(); ok {
-		l.hub.opt.Log.Info().Int("before", missed).Msg("a subscription at the server is open again")
+	if opened {
+		l.logAgain()
 	}
 	l.hub.Alive()
 	l.gap()
+}
+
+func (l *listener) logAgain() {
+	if missed, ok := l.hub.again.due(); ok {
+		l.hub.opt.Log.Info().Int("before", missed).Msg("a subscription at the server is open again")
+	}
 }
 
 // logEnd says that a subscription ended, and how many have since the last line.

@@ -35,6 +35,7 @@ type server struct {
 	// acknowledge may change the answer to a listen's filter; nil: all is accepted.
 	acknowledge func(ctx context.Context, n int)
 	heard       []func(jsonrpc.Message)
+	ends        []chan error // of each listen
 }
 
 func (s *server) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
@@ -46,6 +47,8 @@ func (s *server) Listen(ctx context.Context, call *upstream.Call, notify func(js
 		err = &upstream.Failure{Cause: upstream.Unauthorized}
 	}
 	s.heard = append(s.heard, notify)
+	over := make(chan error, 1)
+	s.ends = append(s.ends, over)
 	if err == nil {
 		s.open++
 		defer func() { s.mu.Lock(); s.open--; s.mu.Unlock() }()
@@ -61,6 +64,8 @@ func (s *server) Listen(ctx context.Context, call *upstream.Call, notify func(js
 	notify(jsonrpc.Message{Method: mcp.NotificationAcknowledged, Params: []byte(`{"notifications":` + string(filter) + `}`)})
 	select {
 	case err := <-s.end:
+		return err
+	case err := <-over:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()

@@ -76,7 +76,7 @@ func (h *Hub) makeRoomLocked(of func(*sharedListen) bool) bool {
 }
 
 // enter counts a listen of a session's resources in. While one takes the place of another
-// there are two, for ackTimeout at most, in one place. It reports false when there is none.
+// there are two, for ackTimeout and overlap at most, in one place. It reports false when there is none.
 func (h *Hub) enter(r *Resources, party string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -59,6 +59,9 @@ func boundedListens(t *testing.T, listens int, endless *budget.Places) {
 	if err := one().Subscribe("other", "", "x:"); err != nil {
 		t.Errorf("another party: %v", err)
 	}
+	if pass(overlap); h.taken != 15 {
+		t.Errorf("%d places are taken", h.taken)
+	}
 	if n, _ := s.listens(); n != 15 {
 		t.Errorf("%d listens are open", n)
 	}

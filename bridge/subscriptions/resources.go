@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 // ackTimeout bounds how long a resources/subscribe waits for the server's
@@ -57,6 +58,8 @@ type Resources struct {
 	mu      sync.Mutex
 	uris    []string
 	current *resourceStream // nil: none; perhaps of other URIs, where there could be none of these yet
+	before  *resourceStream // whose place it took, and which is read on for overlap; nil: none
+	owed    map[string]bool // what the session is told of soon, since it may have changed unheard
 }
 
 // Resources returns the subscriptions of a session, none yet. It may have up to
@@ -90,13 +93,13 @@ func (r *Resources) Subscribe(party, authorization, uri string) error {
 	if err := r.held.Set(costOf(all)); err != nil {
 		return err
 	}
-	unheard := r.unheard()
 	err := r.replace(authorization, all, uri)
 	if err != nil {
 		r.chargeFor(uris)
 		return err
 	}
-	r.announceAll(r.listens(), unheard)
+	r.hub.opt.Catalog.Invalidate(mcp.NotificationResourcesUpdated, aboutURI(uri)) // nobody listened for it before
+	r.announceAll(r.missed())
 	return nil
 }
 
@@ -115,15 +118,14 @@ func (r *Resources) Unsubscribe(uri string) {
 	r.uris = rest
 	r.mu.Unlock()
 	if len(rest) == 0 {
-		r.swap(nil, nil)
+		r.endAll()
 		return
 	}
-	unheard := r.unheard()
 	if tried, err := r.renewed(rest); err != nil {
 		r.hub.work.Go(func() { r.mend(tried, err) })
 		return
 	}
-	r.announceAll(r.listens(), unheard)
+	r.announceAll(r.missed())
 }
 
 // costOf returns what subscriptions are charged for, in bytes: a listen, and each URI, which
@@ -186,14 +188,14 @@ func (r *Resources) restore(gained, lost []string) (tried string, err error) {
 // listenFor has a listen for just these, after a gap. Whoever asks for it holds change.
 func (r *Resources) listenFor(uris []string) (tried string, err error) {
 	if len(uris) == 0 {
-		r.swap(nil, nil)
+		r.endAll()
 		return "", nil
 	}
 	if current := r.listens(); current != nil && slices.Equal(current.uris, uris) {
 		return "", nil
 	}
 	if tried, err = r.renewed(uris); err == nil {
-		r.announceAll(r.listens(), uris)
+		r.announceAll(uris)
 	}
 	return tried, err
 }
@@ -248,7 +250,7 @@ func (r *Resources) subscribed() []string {
 	return r.uris
 }
 
-// listens returns the listen whose events count; nil: there is none.
+// listens returns the listen that is the current one; nil: there is none.
 func (r *Resources) listens() *resourceStream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,9 +264,16 @@ func (r *Resources) hears(uri string) bool {
 	return r.current != nil && slices.Contains(r.current.uris, uri) && slices.Contains(r.uris, uri)
 }
 
+// endAll ends what listens when nothing is subscribed to any more.
+func (r *Resources) endAll() {
+	r.makeWay()
+	r.swap(nil, nil)
+}
+
 // replace makes the new listen before it breaks the old one (C-14). required
 // names the URI that the acknowledgment must include; empty: none.
 func (r *Resources) replace(authorization string, uris []string, required string) error {
+	r.makeWay()
 	if !r.hub.enter(r, r.as.Party) {
 		return ErrNoPlace
 	}

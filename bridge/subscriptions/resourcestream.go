@@ -3,6 +3,8 @@ package subscriptions
 import (
 	"context"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -10,22 +12,31 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
+// overlap is for how long a listen is read on when another one has taken its place. What the server
+// wrote to it before it acknowledged the other may come after that: each has a connection of its
+// own, perhaps through proxies, and a packet that was lost twice comes again within a second.
+const overlap = 2 * time.Second
+
 // resourceStream is one listen with its fixed filter; a filter cannot be
 // changed, only replaced (C-14).
 type resourceStream struct {
 	uris   []string
 	cancel context.CancelFunc
-	late   bool       // nobody waits for the acknowledgment any more; guarded by mu of its owner, as is down
-	down   bool       // it ended, and was not acknowledged again
 	acked  chan bool  // acknowledged, with or without what was required
 	ended  chan error // the listen ended before it was acknowledged
+
+	// Guarded by mu of its owner.
+	late   bool        // nobody waits for the acknowledgment any more
+	down   bool        // it ended, and was not acknowledged again
+	missed []string    // what was subscribed to, and nobody listened for when this one took over
+	held   budget.Hold // of itself, while another one has its place
 }
 
-// begin starts a listen for uris, which has entered. Its events count only while it is
-// current, and credentials once the server has taken them: what others have made up replaces none.
+// begin starts a listen for uris, which has entered. Its events count while it is current and for
+// overlap afterwards, and credentials once the server has taken them: what others have made up replaces none.
 func (r *Resources) begin(authorization string, uris []string, required string) *resourceStream {
 	ctx, cancel := context.WithCancel(r.life)
-	s := &resourceStream{uris: uris, cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
+	s := &resourceStream{uris: uris, cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1), held: budget.On(r.as.Account)}
 	keeper := &listener{
 		hub:   r.hub,
 		call:  r.as.listen(resourceFilter(uris)),
@@ -33,8 +44,9 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 		held:  budget.On(r.as.Account),
 		event: func(msg jsonrpc.Message) { r.deliver(s, msg) },
 		gap: func() {
-			r.isDown(s, false)
-			r.announceAll(s, uris)
+			if r.isUp(s) {
+				r.announceAll(uris)
+			}
 		},
 	}
 	once := false
@@ -51,15 +63,16 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 		s.acked <- accepted
 	}
 	keeper.ended = func(err error) bool {
-		r.isDown(s, true)
+		again := r.isDown(s, err)
 		if !once {
 			s.ended <- err
 		}
-		return once
+		return once && again
 	}
 	if !r.hub.work.Go(func() {
 		defer r.hub.exit(r)
 		keeper.run(ctx, authorization)
+		r.isOver(s)
 	}) {
 		r.hub.exit(r)
 		s.ended <- nil
@@ -67,8 +80,8 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 	return s
 }
 
-// swap makes next the listen whose events count and ends the one before, unless
-// next has been given up.
+// swap makes next the current listen, unless it has been given up. The one before is read on for
+// overlap, if there is anything to be read, and if anybody hears it.
 func (r *Resources) swap(next *resourceStream, uris []string) {
 	r.mu.Lock()
 	if next != nil && next.late {
@@ -76,46 +89,143 @@ func (r *Resources) swap(next *resourceStream, uris []string) {
 		return
 	}
 	old := r.current
+	heard := old != nil && !old.down
+	if next != nil && !heard {
+		next.missed = r.uris // changes of them (C-20)
+	}
+	lasts := next != nil && heard
+	if lasts {
+		r.before = old
+		old.held.Charge(costOf(old.uris))
+	}
 	r.current, r.uris = next, uris
 	r.mu.Unlock()
-	if old != nil {
-		old.cancel()
+	switch {
+	case lasts:
+		time.AfterFunc(overlap, func() { r.leave(old) })
+	case old != nil:
+		r.cut(old)
 	}
 }
 
-// isDown notes whether a listen is down.
-func (r *Resources) isDown(s *resourceStream, down bool) {
+// leave ends a listen whose overlap is over.
+func (r *Resources) leave(s *resourceStream) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.down = down
+	if r.before == s {
+		r.before = nil
+	}
+	r.mu.Unlock()
+	s.cancel()
 }
 
-// unheard returns what is subscribed to, and nobody listens for: whatever listens for it next has missed
-// changes (C-20).
-func (r *Resources) unheard() []string {
+// makeWay ends the listen before the current one, before another begins: however fast the set changes,
+// there are two at most. What it might still have said is owed.
+func (r *Resources) makeWay() {
+	r.mu.Lock()
+	s := r.before
+	r.before = nil
+	r.mu.Unlock()
+	if s != nil {
+		r.cut(s)
+		r.owe(s.uris)
+	}
+}
+
+// cut ends a listen that is not read to its end: what it might have made stale is.
+func (r *Resources) cut(s *resourceStream) {
+	s.cancel()
+	for _, uri := range s.uris {
+		r.hub.opt.Catalog.Invalidate(mcp.NotificationResourcesUpdated, aboutURI(uri))
+	}
+}
+
+// owe has the session told, soon, that these may have changed: once for all changes of the set that
+// follow one another, else a client that subscribes to many heard of each of them again and again.
+func (r *Resources) owe(uris []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.current != nil && !r.current.down {
+	if r.owed == nil {
+		r.owed = make(map[string]bool)
+		time.AfterFunc(overlap, r.settle)
+	}
+	for _, uri := range uris {
+		r.owed[uri] = true
+	}
+}
+
+// settle tells what is owed.
+func (r *Resources) settle() {
+	r.mu.Lock()
+	owed := slices.DeleteFunc(slices.Clone(r.uris), func(uri string) bool { return !r.owed[uri] })
+	r.owed = nil
+	r.mu.Unlock()
+	r.announceAll(owed)
+}
+
+// isDown notes that a listen ended with err, and reports whether it is to be opened again: not where
+// another one has its place. What that one broke off with is owed.
+func (r *Resources) isDown(s *resourceStream, err error) (again bool) {
+	r.mu.Lock()
+	s.down = true
+	again = r.before != s
+	if !again {
+		r.before = nil
+	}
+	r.mu.Unlock()
+	if !again && err != nil {
+		r.owe(s.uris)
+	}
+	return again
+}
+
+// isUp notes that a listen which was down was acknowledged again, and reports whether it counts.
+func (r *Resources) isUp(s *resourceStream) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.down = false
+	return r.countsLocked(s)
+}
+
+// isOver gives back what a listen is charged for.
+func (r *Resources) isOver(s *resourceStream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.held.Release()
+}
+
+// missed returns what is subscribed to, and nobody listened for when the current listen began.
+func (r *Resources) missed() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == nil {
 		return nil
 	}
-	return r.uris
+	return r.current.missed
 }
 
-func (r *Resources) isCurrent(s *resourceStream) bool {
-	return r.listens() == s && r.life.Err() == nil
+func (r *Resources) counts(s *resourceStream) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.countsLocked(s)
 }
 
-// isLeft reports whether a listen is for a resource that is subscribed to no more.
+func (r *Resources) countsLocked(s *resourceStream) bool { return s == r.current || s == r.before }
+
+// isLeft reports whether a listen is for a resource that is subscribed to no more, or says this of a part of
+// one, and of none that still is.
 func (r *Resources) isLeft(s *resourceStream, uri string) bool {
-	return slices.Contains(s.uris, uri) && !slices.Contains(r.subscribed(), uri)
+	subscribed := r.subscribed()
+	about := func(whole string) bool { return strings.HasPrefix(uri, whole) }
+	left := func(whole string) bool { return about(whole) && !slices.Contains(subscribed, whole) }
+	return slices.ContainsFunc(s.uris, left) && !slices.ContainsFunc(subscribed, about)
 }
 
-// deliver forwards an update, once: during an overlap from one listen only.
+// deliver forwards an update. During an overlap the client may hear of one twice: the server says it on both.
 func (r *Resources) deliver(s *resourceStream, msg jsonrpc.Message) {
 	switch {
 	case msg.Method == mcp.NotificationElicitationComplete:
 		r.session.ElicitationOver(elicitationID(msg.Params))
-	case msg.Method == mcp.NotificationResourcesUpdated && r.isCurrent(s):
+	case msg.Method == mcp.NotificationResourcesUpdated && r.life.Err() == nil && r.counts(s):
 		uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
 		r.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
 		if r.isLeft(s, uri) {
@@ -131,16 +241,22 @@ func (r *Resources) deliver(s *resourceStream, msg jsonrpc.Message) {
 	}
 }
 
-// announceAll reports every subscribed resource after a gap (C-20).
-func (r *Resources) announceAll(s *resourceStream, uris []string) {
-	if !r.isCurrent(s) {
+// announceAll reports after a gap each of these resources that is subscribed to (C-20).
+func (r *Resources) announceAll(uris []string) {
+	if len(uris) == 0 || r.life.Err() != nil {
 		return
 	}
 	const method = mcp.NotificationResourcesUpdated
+	subscribed := make(map[string]bool)
+	for _, uri := range r.subscribed() {
+		subscribed[uri] = true
+	}
 	for _, uri := range uris {
 		params := aboutURI(uri)
 		r.hub.opt.Catalog.Invalidate(method, params)
-		r.session.Announce(method+" "+uri, method, params)
+		if subscribed[uri] {
+			r.session.Announce(method+" "+uri, method, params)
+		}
 	}
 }
 
