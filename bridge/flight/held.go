@@ -43,18 +43,18 @@ func (h *Held) Set(response int) error {
 	return h.hold.Set(h.lasting + h.response)
 }
 
-// rest says that the call has to wait for what others hold, wake that it need not any more.
-func (h *Held) rest() {
+// moves says that so much of a response is about to come, stays that it has to wait for memory.
+func (h *Held) moves(response int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hold.Rest()
+	h.hold.Moves(h.lasting + inMemory(response))
 }
 
-// wake is described with rest.
-func (h *Held) wake() {
+// stays is described with moves.
+func (h *Held) stays() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hold.Wake()
+	h.hold.Stays()
 }
 
 // exceed is Set for more than the account may have, which grow knows to charge. Who presses is alone until its answer is made, it has ended,
@@ -120,6 +120,7 @@ func (h *Held) keep(bytes int, owes bool) error {
 	defer h.mu.Unlock()
 	h.lasting, h.response, h.owes = bytes, 0, h.owes || owes
 	h.alone.End()
+	h.hold.Stays() // for people, perhaps
 	err := h.hold.Set(bytes)
 	if err != nil && owes {
 		h.hold.Owe(bytes)

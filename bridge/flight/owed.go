@@ -61,6 +61,7 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 	inMemory := paid.Bytes()
 	for wait := lookFirst; ; wait = min(2*wait, lookMost) {
 		paid.Release() // it does not stand in its own way
+		o.held.moves(response)
 		err := o.held.Set(response)
 		if err != nil && o.MayOverdraw() {
 			err = o.held.exceed(response, (*budget.Hold).Advance)
@@ -73,16 +74,14 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 			err = o.held.exceed(response, o.held.alone.PressLast)
 		}
 		if err == nil {
-			o.held.wake()
 			return nil
 		}
 		paid.Owe(inMemory) // it is there while it waits
-		o.held.rest()
+		o.held.stays()
 		select {
 		case <-time.After(wait):
 		case <-o.ctx.Done():
 			paid.Release()
-			o.held.wake()
 			return err
 		}
 	}

@@ -219,3 +219,28 @@ func TestAnsweredCallsOfOneAddressKeepNobodyOut(t *testing.T) {
 		})
 	}
 }
+
+// TestTheResponseOfAnAnswerDoesNotWaitForPeople: calls whose questions nobody has answered hold memory, and do not end by themselves.
+func TestTheResponseOfAnAnswerDoesNotWaitForPeople(t *testing.T) {
+	for name, places := range map[string]*budget.Places{"with an overdraft": budget.NewPlaces(Overdrafts), "without": nil} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(64 << 20)
+			memory.Own().Charge(20 << 20) // what others have
+			account := memory.Guest("address")
+			suspended, held := new(Held), new(Held)
+			suspended.Open(account)
+			if err := suspended.keep(24<<20, true); err != nil {
+				t.Fatal(err)
+			}
+			defer suspended.End()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			held.Open(account)
+			defer held.End()
+			owed := Owe(held, ctx, places, "address")
+			if err := owed.Set(8 << 20); err != nil { // 16 MiB in memory, and 20 are free
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}

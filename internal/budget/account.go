@@ -11,7 +11,7 @@ type Account struct {
 	mu     sync.Mutex // guards what follows
 	owner  *principal
 	used   int64
-	still  int64 // of that, by Rest
+	moves  int64 // of that, by Hold.Moves
 	closed bool
 
 	spares queue  // where nobody knows whose it is; guarded by the budget's spares, like what follows
@@ -46,9 +46,7 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	fits := func() bool { return a.fits(bytes) }
-	if a.chargeIf(bytes, fits) || a.budget.lookAgain() && a.chargeIf(bytes, fits) ||
-		a.reclaim(bytes, func(given int64) bool { return a.wouldFit(bytes, given) }) && a.chargeIf(bytes, fits) {
+	if a.chargeFor(bytes, func(given int64) bool { return a.wouldFit(bytes, given) }) {
 		return nil
 	}
 	a.budget.refused.Add(1)
@@ -59,14 +57,28 @@ func (a *Account) Take(bytes int) error {
 	return ErrShare
 }
 
-// chargeIf charges bytes if there is room for them, and reports whether there is. Two would find the same room: it is looked for, and taken,
-// by one at a time, but for what is next to nothing.
-func (a *Account) chargeIf(bytes int, room func() bool) bool {
+// chargeFor charges bytes if there is enough, and reports whether there is. Spares are given back first; enough is asked what would be if so
+// many bytes were.
+func (a *Account) chargeFor(bytes int, enough func(given int64) bool) bool {
+	if a.chargeIf(bytes, enough) || a.budget.lookAgain() && a.chargeIf(bytes, enough) {
+		return true
+	}
+	for a.reclaim(bytes, enough) {
+		if a.chargeIf(bytes, enough) { // else another one was quicker
+			return true
+		}
+	}
+	return false
+}
+
+// chargeIf charges bytes if there is enough now. Two would find the same room: it is looked for, and taken, by one at a time, but for
+// what is next to nothing.
+func (a *Account) chargeIf(bytes int, enough func(given int64) bool) bool {
 	if b := a.budget; int64(bytes) > b.limit/modest {
 		b.large.Lock()
 		defer b.large.Unlock()
 	}
-	if !room() {
+	if !enough(0) {
 		return false
 	}
 	a.Charge(bytes)
@@ -180,8 +192,8 @@ func (a *Account) Move(name string) {
 	a.owner = to
 	from.used.Add(-a.used)
 	to.used.Add(a.used)
-	from.still.Add(-a.still)
-	to.still.Add(a.still)
+	from.moves.Add(-a.moves)
+	to.moves.Add(a.moves)
 	a.mu.Unlock()
 	a.budget.spares.move(a, a.queueOf(to))
 	a.budget.leave(from)
@@ -227,7 +239,7 @@ func (a *Account) Close() {
 	}
 	a.closed = true
 	a.owner.used.Add(-a.used)
-	a.owner.still.Add(-a.still)
+	a.owner.moves.Add(-a.moves)
 	a.budget.used.Add(-a.used)
 	owner := a.owner
 	a.mu.Unlock()

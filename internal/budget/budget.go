@@ -100,7 +100,7 @@ type principal struct {
 	name  string
 	used  atomic.Int64
 	lent  atomic.Int64 // of that, by Borrow
-	still atomic.Int64 // of that, by Rest
+	moves atomic.Int64 // of that, by Hold.Moves
 	guest Account      // of its requests without a session
 
 	spares   queue // guarded by the budget's spares

@@ -7,7 +7,7 @@ type Hold struct {
 	bytes   int
 	lent    int        // of them, beyond what the account may hold
 	lender  *principal // to whom that is lent; nil: nothing is
-	resting int        // of them, by Rest
+	moving  int        // of them, by Moves
 }
 
 // On returns an empty hold on an account, which may be nil.
@@ -96,15 +96,15 @@ func (h *Hold) growLeaving(bytes int, least func(limit int64) int64) error {
 	return h.Grow(bytes)
 }
 
-// leave charges further bytes if so much of the limit stays free beside them, and reports whether it does.
+// leave charges further bytes if so much of the limit stays free beside them, and reports whether it does. It has spares given back first.
 func (h *Hold) leave(bytes int, least func(limit int64) int64) bool {
 	b := h.account.budget
-	room := func() bool { return b.free()-int64(bytes) >= least(b.limit) }
-	if !b.leaves(bytes, least(b.limit)) || !h.account.chargeIf(bytes, room) {
-		return false
+	leaves := func(given int64) bool { return b.free()+given-int64(bytes) >= least(b.limit) }
+	done := h.account.chargeFor(bytes, leaves)
+	if done {
+		h.bytes += bytes
 	}
-	h.bytes += bytes
-	return true
+	return done
 }
 
 // carried is up to what size messages are always carried, in bytes.
@@ -147,6 +147,7 @@ func (h *Hold) Set(bytes int) error {
 	}
 	h.account.Give(h.bytes - bytes)
 	h.bytes = bytes
+	h.move(min(h.moving, bytes))
 	h.settle()
 	return nil
 }
@@ -185,14 +186,14 @@ func (h *Hold) Inherit(from *Hold, bytes int) error {
 // Move empties the hold and returns what it was.
 func (h *Hold) Move() Hold {
 	moved := *h
-	h.bytes, h.lent, h.lender, h.resting = 0, 0, nil, 0
+	h.bytes, h.lent, h.lender, h.moving = 0, 0, nil, 0
 	return moved
 }
 
 // Release gives everything back. It is idempotent.
 func (h *Hold) Release() {
 	h.settle()
-	h.Wake()
+	h.Stays()
 	h.account.Give(h.bytes)
 	h.bytes = 0
 }

@@ -37,10 +37,10 @@ func TestWhoNeedsOnlyWaitForItsOwnDoesNotPress(t *testing.T) {
 			b := New(64 * mib)
 			b.Own().Charge(is.others)
 			a := open(t, b, owner)
-			a.Charge(is.moving)
-			waits, h := On(a), On(a)
+			waits, moves, h := On(a), On(a), On(a)
 			waits.Charge(is.resting)
-			waits.Rest()
+			moves.Charge(is.moving)
+			moves.Moves(is.moving)
 			var alone Alone
 			if err := alone.PressLast(&h, is.size); err == nil != is.want || err != nil && !Short(err) {
 				t.Errorf("%s, of %q: %v", name, owner, err)
@@ -48,7 +48,7 @@ func TestWhoNeedsOnlyWaitForItsOwnDoesNotPress(t *testing.T) {
 			alone.End()
 			h.Release()
 			waits.Release()
-			if a.Give(is.moving); a.moving() != 0 {
+			if moves.Release(); a.moving() != 0 {
 				t.Errorf("%s, of %q: %d bytes move afterwards", name, owner, a.moving())
 			}
 		}
@@ -61,22 +61,25 @@ func TestWhatPressesDoesNotWaitForItself(t *testing.T) {
 	h := On(open(t, b, "address"))
 	h.Charge(60 * mib)
 	var alone Alone
-	for _, rest := range []func(){h.Wake, h.Rest} {
+	for _, rest := range []func(){func() { h.Moves(60 * mib) }, h.Stays} {
 		if rest(); alone.PressLast(&h, mib) != nil {
 			t.Error("it is refused")
 		}
 	}
 }
 
-func TestWhatRestsGoesWithItsSession(t *testing.T) {
+func TestWhatMovesGoesWithItsSession(t *testing.T) {
 	b := New(64 * mib)
 	a, from, to := open(t, b, "before"), open(t, b, "before"), open(t, b, "after")
 	h := On(a)
 	h.Charge(30 * mib)
-	h.Rest()
+	h.Moves(30 * mib)
 	a.Move("after")
-	if from.moving() != 0 || to.moving() != 0 {
+	if from.moving() != 0 || to.moving() != 30*mib {
 		t.Errorf("%d bytes move of whose it was, %d of whose it is", from.moving(), to.moving())
+	}
+	if h.Set(20*mib) != nil || to.moving() != 20*mib {
+		t.Errorf("%d bytes move of 20 MiB", to.moving())
 	}
 	a.Close()
 	if h.Release(); to.moving() != 0 {
@@ -88,13 +91,20 @@ func TestWhatRestsGoesWithItsSession(t *testing.T) {
 // one of them may have.
 func TestTwoDoNotFindTheSameRoom(t *testing.T) {
 	const each = 30 * mib
+	press := func(h *Hold) {
+		var alone Alone
+		if h.Moves(each); alone.PressLast(h, each) != nil {
+			h.Stays()
+		}
+		alone.End()
+	}
 	for name, is := range map[string]struct {
 		take func(*Hold)
 		most int64
 	}{
 		"shares":      {func(h *Hold) { _ = h.Grow(each) }, each},
 		"advances":    {func(h *Hold) { _ = h.Advance(each) }, 2 * each},
-		"what is due": {func(h *Hold) { var alone Alone; _ = alone.PressLast(h, each); alone.End() }, 3 * each},
+		"what is due": {press, 3 * each},
 	} {
 		for range 3000 {
 			b := New(128 * mib)
