@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -40,5 +41,24 @@ func TestAClientThatIsTakenForGoneGetsNoEmptyResponse_E12(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// One that waits for its turn is given it no more.
+func TestWhoLeavesBeforeItsTurnGetsNoResponse(t *testing.T) {
+	b := newFake()
+	b.modern = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it is served") })
+	queue := turns.New(1)
+	if _, err := queue.Enter(t.Context(), turns.Who{Principal: "somebody else"}); err != nil {
+		t.Fatal(err)
+	}
+	_, p := serve(t, Options{Turns: queue}, b)
+	l := dialWire(t, p)
+	r := p.request(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+	r.Header.Set("MCP-Protocol-Version", string(mcp.V20260728))
+	l.send(r)
+	_ = l.conn.(*net.TCPConn).CloseWrite()
+	if got, err := io.ReadAll(l.r); len(got) > 0 || err != nil {
+		t.Errorf("it gets %q, %v", got, err)
 	}
 }
