@@ -39,8 +39,7 @@ func (a *admission) tooBusy(w http.ResponseWriter, r *http.Request, from *sender
 	s := from.session
 	switch {
 	case a.gate.Count() > stream.Crowd && quiet.Departed(r):
-		w.WriteHeader(statusLeft)
-		return true
+		panic(http.ErrAbortHandler)
 	case s != nil && s.Calls(false)+requests > a.inFlight(r), from.visits != nil && from.visits.Calls(true)+requests > a.inFlight(r):
 		a.refuseBusy(w, s, id, "limits.in-flight", "too many requests are under way in this session")
 		return true
@@ -161,6 +160,3 @@ func (a *admission) places(r *http.Request) func() (leave func(), err *jsonrpc.E
 		return leave, nil
 	}
 }
-
-// statusLeft is what nobody reads: the client has closed the connection.
-const statusLeft = 499

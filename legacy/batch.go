@@ -53,7 +53,7 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		from.place = h.guests.host(conv, from.place)
 	}
 	from.hand(ex)
-	defer ex.Detach()
+	defer detach(ex)
 	h.serveBatch(context.WithoutCancel(r.Context()), conv, caller, b, ex)
 	ex.Wait(r)
 }

@@ -80,8 +80,7 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 	}
 	who := forwarder(h).tenant(r)
 	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
-		w.WriteHeader(statusLeft)
-		return
+		panic(http.ErrAbortHandler) // its client left
 	}
 	defer h.opt.Turns.Leave(who)
 	h.handOnCharged(w, r, body, next, msg.ID)

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/exchange"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -170,7 +171,7 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 		from.place = h.guests.host(conv, from.place)
 	}
 	from.hand(ex)
-	defer ex.Detach()
+	defer detach(ex)
 	ctx := context.WithoutCancel(r.Context())
 	req := downstream.NewRequest(msg)
 	if s != nil && s.Streams().Polled() {
@@ -179,6 +180,14 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 		h.work(ctx, conv, caller, req, ex)
 	}
 	ex.Wait(r)
+}
+
+// detach takes the response away from an exchange. A client that was taken for gone before it got anything gets no
+// response: it may have closed only its sending half, and would take an empty one for its answer.
+func detach(ex *exchange.Exchange) {
+	if !ex.Detach() {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // refuseBegin answers what cannot begin: its session has ended, or the bridge stops.

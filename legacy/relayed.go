@@ -109,8 +109,7 @@ func (h forwarder) tenant(r *http.Request) turns.Who {
 func (h forwarder) inTurn(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, serve func(http.ResponseWriter)) {
 	who := h.tenant(r)
 	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
-		w.WriteHeader(statusLeft)
-		return
+		panic(http.ErrAbortHandler) // its client left
 	}
 	t := &turn{ResponseWriter: w, leave: sync.OnceFunc(func() { h.opt.Turns.Leave(who) })}
 	defer t.leave()

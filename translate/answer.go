@@ -49,9 +49,9 @@ func (r Rules) formAnswer(params, content []byte) ([]byte, error) {
 	if len(multis) == 0 && !hasNull(content) {
 		return content, nil
 	}
-	owned := map[string]bool{}
+	owned := map[string]bool{} // whether it was asked
 	for i := range multis {
-		owned[multis[i].name] = true // was not asked
+		owned[multis[i].name] = false // but its options
 		for _, field := range multis[i].fields {
 			owned[field] = true
 		}
@@ -60,13 +60,15 @@ func (r Rules) formAnswer(params, content []byte) ([]byte, error) {
 	var kept members
 	for name, value := range rawjson.Members(content) {
 		kind := rawjson.KindOf(value)
+		asked, owned := owned[string(name)]
 		switch {
-		case owned[string(name)]:
-			if kind == rawjson.True || kind == rawjson.False {
-				answers[string(name)] = kind == rawjson.True
-			}
-		case kind != rawjson.Null:
+		case kind == rawjson.Null:
+		case !owned:
 			kept.put(string(name), value)
+		case asked && (kind == rawjson.True || kind == rawjson.False):
+			answers[string(name)] = kind == rawjson.True
+		default: // a choice all the same, perhaps
+			return nil, &BadAnswer{Reason: "an option is answered with something that is no boolean", AskAgain: true}
 		}
 	}
 	for i := range multis {

@@ -193,6 +193,7 @@ func TestRootsRequestNeedsNoParams(t *testing.T) {
 func TestInputResponse(t *testing.T) {
 	multi := form(`"c":{"type":"array","items":{"enum":["r","g","b"]},"minItems":1,"maxItems":2},"n":{"type":"integer"}`, `,"required":["c"]`)
 	optional := form(`"c":{"type":"array","items":{"enum":["r","g"]},"minItems":2}`, "")
+	anything := form(`"c":{"type":"array","items":{"enum":["r","g"]}}`, "")
 	plain := form(`"n":{"type":"integer"}`, "")
 	const bad, again = "bad", "again"
 	tests := []struct {
@@ -213,6 +214,10 @@ func TestInputResponse(t *testing.T) {
 		{"C.5 too many", r25b, "elicitation/create", multi, `{"action":"accept","content":{"c__1":true,"c__2":true,"c__3":true}}`, again},
 		{"C.5 too few", r25b, "elicitation/create", multi, `{"action":"accept","content":{"n":1}}`, again},
 		{"C.5 optional, left alone", r25b, "elicitation/create", optional, `{"action":"accept","content":{"c__1":false,"c__2":false}}`, `{"action":"accept","content":{}}`},
+		{"C.5 a choice in words", r25b, "elicitation/create", anything, `{"action":"accept","content":{"c__1":"true","c__2":true}}`, again},
+		{"C.5 a choice as a number", r25b, "elicitation/create", multi, `{"action":"accept","content":{"c__1":true,"c__2":1}}`, again},
+		{"C.5 a choice of null", r25b, "elicitation/create", multi, `{"action":"accept","content":{"c__1":true,"c__2":null}}`, `{"action":"accept","content":{"c":["r"]}}`},
+		{"C.5 the array, which was not asked", r25b, "elicitation/create", anything, `{"action":"accept","content":{"c":["r","g"]}}`, again},
 		{"C.5 2025-11-25 answers arrays", r25c, "elicitation/create", multi, `{"action":"accept","content":{"c":["r"]}}`, `{"action":"accept","content":{"c":["r"]}}`},
 		{"C.7 sampling", r25c, "sampling/createMessage", `{}`, `{"role":"assistant","content":[],"model":"m","stopReason":"endTurn","_meta":{"io.modelcontextprotocol/related-task":{},"a":1}}`, `{"role":"assistant","content":[],"model":"m","stopReason":"endTurn","_meta":{"a":1}}`},
 		{"C.7 sampling untouched", r24, "sampling/createMessage", `{}`, `{"role":"assistant","content":{"type":"text","text":"\ud800"},"model":"m"}`, `{"role":"assistant","content":{"type":"text","text":"\ud800"},"model":"m"}`},

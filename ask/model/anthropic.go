@@ -56,13 +56,18 @@ type messagesChoice struct {
 }
 
 func (anthropic) request(s *Settings, model string, p *params) (string, http.Header, any, error) {
-	body := &messagesRequest{Model: model, MaxTokens: p.MaxTokens, System: p.SystemPrompt, Temperature: p.Temperature, StopSequences: p.StopSequences}
+	body := &messagesRequest{Model: model, MaxTokens: int(p.MaxTokens), System: p.SystemPrompt, Temperature: p.Temperature, StopSequences: p.StopSequences}
 	for i := range p.Messages {
 		content, err := messagesBlocks(p.Messages[i].Content)
 		if err != nil {
 			return "", nil, nil, err
 		}
-		body.Messages = append(body.Messages, messagesMessage{Role: p.Messages[i].Role, Content: content})
+		if len(content) > 0 {
+			body.Messages = append(body.Messages, messagesMessage{Role: p.Messages[i].Role, Content: content})
+		}
+	}
+	if len(body.Messages) == 0 {
+		return "", nil, nil, errNothing
 	}
 	for _, t := range p.Tools {
 		body.Tools = append(body.Tools, messagesTool(t))

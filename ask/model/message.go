@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -16,13 +18,29 @@ type params struct {
 	Messages         []message   `json:"messages"`
 	SystemPrompt     string      `json:"systemPrompt"`
 	ModelPreferences preferences `json:"modelPreferences"`
-	MaxTokens        int         `json:"maxTokens"`
+	MaxTokens        whole       `json:"maxTokens"`
 	Temperature      *float64    `json:"temperature"`
 	StopSequences    []string    `json:"stopSequences"`
 	Tools            []tool      `json:"tools"`
 	ToolChoice       struct {
 		Mode string `json:"mode"`
 	} `json:"toolChoice"`
+}
+
+// whole is a whole number in any spelling, such as 1e3 or 1000.0; beyond what an int has everywhere, the nearest that it has.
+type whole int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *whole) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || v != math.Trunc(v) {
+		return errors.New("it is no whole number")
+	}
+	*n = whole(min(max(v, math.MinInt32), math.MaxInt32))
+	return nil
 }
 
 type preferences struct {
@@ -143,6 +161,9 @@ func finished(content blocks, model, stop string) (*result, error) {
 	}
 	return &result{Role: assistant, Content: content, Model: model, StopReason: stop}, nil
 }
+
+// errNothing is for a request that says nothing, which no API takes.
+var errNothing = errors.New("the server's sampling request has no content")
 
 func unknown(api, what string) error {
 	if len(what) > 40 {

@@ -121,8 +121,8 @@ func (m *Model) Sample(ctx context.Context, raw []byte, tenant string, spent *Sp
 	case !ok:
 		return nil, &Failure{Reason: fmt.Sprintf("the %d sampling requests of this day are used up (sampling.per-day)", m.settings.PerDay)}
 	}
-	if p.MaxTokens <= 0 || m.settings.MaxTokens > 0 && p.MaxTokens > m.settings.MaxTokens {
-		p.MaxTokens = m.settings.MaxTokens
+	if most := whole(m.settings.MaxTokens); p.MaxTokens <= 0 || most > 0 && p.MaxTokens > most {
+		p.MaxTokens = most
 	}
 	path, header, body, err := m.api.request(&m.settings, m.choose(p.ModelPreferences.Hints), p)
 	if err != nil {

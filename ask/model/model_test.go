@@ -147,6 +147,41 @@ func TestHintsAndBounds(t *testing.T) {
 	}
 }
 
+// An integer is one however it is spelled, and one that is too large for anything means as many as there may be.
+func TestTokensAreWholeNumbersInAnySpelling(t *testing.T) {
+	for spelled, want := range map[string]float64{
+		"50": 50, "50.0": 50, "5e1": 50, "500E-1": 50, "1e9": 1000, "1000000000.0": 1000, "99999999999999999999": 1000, "1e999": 1000,
+		"-1": 1000, "-1e30": 1000, "0": 1000, "null": 1000, "1.5": 0, `"50"`: 0, "true": 0,
+	} {
+		s := openAI(t, `{"model":"m","choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
+		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(`{"maxTokens":`+spelled+`,"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}`), "", nil, new(budget.Hold))
+		if got, _ := s.got["max_tokens"].(float64); got != want || (err != nil) != (want == 0) {
+			t.Errorf("%s: the model may use %v, %v", spelled, got, err)
+		}
+	}
+}
+
+// What says nothing is not passed on, and a request that says nothing at all is not made.
+func TestMessagesWithoutContent(t *testing.T) {
+	const said, nothing = `{"role":"user","content":{"type":"text","text":"x"}}`, `{"role":"user","content":[]}`
+	for _, make := range []func() *stub{
+		func() *stub {
+			return openAI(t, `{"model":"m","choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`)
+		},
+		func() *stub {
+			return anthropic(t, `{"model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`)
+		},
+	} {
+		for messages, want := range map[string]int{nothing + "," + said: 1, nothing: 0, "": 0} {
+			s := make()
+			_, err := newModel(t, s, nil).Sample(t.Context(), []byte(`{"maxTokens":5,"messages":[`+messages+`]}`), "", nil, new(budget.Hold))
+			if got, _ := s.got["messages"].([]any); len(got) != want || s.requests != want || (err != nil) != (want == 0) {
+				t.Errorf("%s: %v after %d requests, %v", messages, s.got, s.requests, err)
+			}
+		}
+	}
+}
+
 func TestBudgets(t *testing.T) {
 	s := anthropic(t, `{"model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`)
 	m := newModel(t, s, func(s *model.Settings) { s.PerSession, s.PerDay = 2, 3 })

@@ -66,9 +66,9 @@ type chatCall struct {
 func (openAI) request(s *Settings, model string, p *params) (string, http.Header, any, error) {
 	body := &chatRequest{Model: model, Temperature: p.Temperature, Stop: p.StopSequences}
 	if u, err := url.Parse(s.URL); err == nil && u.Host == "api.openai.com" {
-		body.MaxCompletionTokens = p.MaxTokens // its newer models know no other name
+		body.MaxCompletionTokens = int(p.MaxTokens) // its newer models know no other name
 	} else {
-		body.MaxTokens = p.MaxTokens // others often know no other name
+		body.MaxTokens = int(p.MaxTokens) // others often know no other name
 	}
 	if p.SystemPrompt != "" {
 		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: p.SystemPrompt})
@@ -79,6 +79,9 @@ func (openAI) request(s *Settings, model string, p *params) (string, http.Header
 			return "", nil, nil, err
 		}
 		body.Messages = append(body.Messages, messages...)
+	}
+	if len(body.Messages) == 0 {
+		return "", nil, nil, errNothing
 	}
 	for _, t := range p.Tools {
 		function := chatTool{Type: "function"}

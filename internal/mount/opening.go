@@ -28,7 +28,7 @@ type openingKey struct{}
 func (o opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body) // it has been read, and bounded, before
 	if err != nil {
-		return // nobody is there to be told
+		panic(http.ErrAbortHandler) // nobody is there to be told
 	}
 	first := &firstAnswer{ResponseWriter: w, header: maps.Clone(w.Header())}
 	o.server.proxy.ServeHTTP(first, withBody(r, body).WithContext(context.WithValue(r.Context(), openingKey{}, o.owner)))

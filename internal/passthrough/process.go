@@ -155,7 +155,8 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		}
 		out.finish(ans)
 		ans.Release()
-	case r.Context().Err() != nil && !isLapsed(ctx): // the client is gone
+	case r.Context().Err() != nil && !isLapsed(ctx):
+		out.leave()
 	case out.listen && (p.draining.Err() != nil || isLapsed(ctx)):
 		out.finish(&upstream.Answer{Result: unsubscribed(msg.ID)})
 	case isStopped(ctx):

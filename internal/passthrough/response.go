@@ -201,10 +201,19 @@ func (o *response) end() {
 	}
 }
 
+// leave ends the response of a client that is gone. One that got nothing gets no response: it may have closed only its
+// sending half, and would take an empty one for its answer.
+func (o *response) leave() {
+	o.end()
+	if !o.began {
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // fail answers a message other than a request that could not be handed on.
 func (p *Process) fail(ctx context.Context, w http.ResponseWriter, id jsonrpc.ID, err error) {
 	if ctx.Err() != nil && !isStopped(ctx) {
-		return
+		panic(http.ErrAbortHandler) // the client is gone: no response
 	}
 	status, _, refusal := failure(err)
 	writeError(w, status, id, refusal)

@@ -162,8 +162,10 @@ func (r *Replica) ask(w http.ResponseWriter, req *http.Request, body []byte, m *
 		r.reached(m)
 	}
 	switch {
-	case err == nil || req.Context().Err() != nil:
+	case err == nil:
 		return true, true
+	case req.Context().Err() != nil:
+		panic(http.ErrAbortHandler) // the client is gone: no response
 	case errors.Is(err, errNotThere), r.endsStreams(req):
 		return false, true
 	case errors.Is(err, errSent):

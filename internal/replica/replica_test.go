@@ -147,6 +147,30 @@ func TestForwardWaitsForAReplicaUntilItsLeaseEnds(t *testing.T) {
 	}
 }
 
+// TestWhoLeavesBeforeAnotherReplicaAnswersIsAnsweredNothing: it may have closed only its sending half, and would take an
+// empty response for an answer.
+func TestWhoLeavesBeforeAnotherReplicaAnswersIsAnsweredNothing(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	asked := make(chan struct{})
+	there := open(t, shared, 1, func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	})
+	r := request(t, http.MethodPost, "")
+	ctx, leave := context.WithCancel(r.Context())
+	w, end := httptest.NewRecorder(), make(chan any)
+	go func() {
+		defer func() { end <- recover() }()
+		here.Forward(w, r.WithContext(ctx), nil, there.opt.Replica)
+	}()
+	<-asked
+	leave()
+	if end := <-end; end != http.ErrAbortHandler || w.Body.Len() > 0 {
+		t.Errorf("%v, told %s", end, w.Body)
+	}
+}
+
 // TestAResponseEndsWithItsReplica: a stream of one that was taken for dead ends in good order, so
 // that its client comes back for the rest.
 func TestAResponseEndsWithItsReplica(t *testing.T) {

@@ -154,8 +154,9 @@ func (ex *Exchange) Wait(r *http.Request) {
 }
 
 // Detach takes the response away before the handler returns; the work may go on. It
-// waits for whoever is writing the response.
-func (ex *Exchange) Detach() {
+// waits for whoever is writing the response. It reports whether the client got anything: one
+// that did not was taken for gone.
+func (ex *Exchange) Detach() (answered bool) {
 	ex.mu.Lock()
 	for ex.phase == answering {
 		over := ex.changedLocked()
@@ -165,10 +166,12 @@ func (ex *Exchange) Detach() {
 	}
 	c := ex.carrier
 	ex.w, ex.r, ex.carrier = nil, nil, nil
+	answered = ex.whole
 	ex.mu.Unlock()
 	if c != nil {
-		c.Leave()
+		answered = c.Leave()
 	}
+	return answered
 }
 
 // Member returns the Reply of one more request of a batch.

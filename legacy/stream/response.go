@@ -246,22 +246,25 @@ func (c *Response) Open() error {
 }
 
 // Leave takes the response off its stream before the handler returns. A write that fails ends the request's
-// context at once, and the handler may be here before the stream hears why: then nobody else tells it.
-func (c *Response) Leave() {
+// context at once, and the handler may be here before the stream hears why: then nobody else tells it. It reports
+// whether there is a response: there is none for a client that left before there was anything to send.
+func (c *Response) Leave() (begun bool) {
 	detached := c.stream.Detach(c)
 	c.End(nil)
 	c.beat.Remove()
 	c.mu.Lock()
 	failed := c.failed
-	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
+	if c.w != nil && !c.begun && (c.request == nil || !quiet.Departed(c.request)) { // let go before there was anything to send: a stream that ends, not an empty body
 		c.beginLocked()
 	}
 	c.w, c.request = nil, nil
 	message.Release(&c.buf)
+	begun = c.begun
 	c.mu.Unlock()
 	if detached {
 		c.endpoint.letGo(c.set, c.stream, failed)
 	}
+	return begun
 }
 
 // Due keeps the connection alive, and has the handler look whether it is needed.

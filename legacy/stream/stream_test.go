@@ -287,6 +287,22 @@ func TestTheLastWordOfAClientThatHasLeftUnnoticedIsNotDelivered_E20(t *testing.T
 	want(t, "it counts as delivered", st.Delivered(), false)
 }
 
+// A client that left before there was anything to send may have closed only its sending half: an empty stream would look
+// like an answer. One whose stream ends while it waits gets that.
+func TestAResponseBeginsForNobodyWhoHasLeft_E12(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		s, w := set(t, 0), httptest.NewRecorder()
+		ctx, leave := context.WithCancel(t.Context())
+		_, c := s.endpoint.Begin(w, httptest.NewRequest(http.MethodPost, "/", nil).WithContext(ctx), s, "", nil)
+		if left {
+			leave()
+		}
+		want(t, "it has begun", c.Leave(), !left)
+		want(t, "it has a type", w.Header().Get("Content-Type") != "", !left)
+		leave()
+	}
+}
+
 // The end of a call is fetched in one write, its first and last event, by a client that leaves again before that.
 func TestTheLastWordOfAClientThatCameBackAndHasLeftUnnoticedIsNotDelivered_E20(t *testing.T) {
 	s := set(t, 0)

@@ -54,12 +54,26 @@ func (at place) member(name string, value []byte) place {
 		in.secret = max(in.secret, secrecyOf(name))
 	}
 	switch at.name {
+	case "params": // the message's, or those of a request in a result: no others are the protocol's
+		in.free = in.free || at.list || at.parent != "" && at.parent != inputRequest
 	case "_meta":
-		in.free = in.free || name != "progressToken" && !strings.HasPrefix(name, "io.modelcontextprotocol/")
+		in.free = in.free || !at.has(name)
 	case "inputRequests": // the server's own names for them
 		in.name = inputRequest
 	}
 	return in
+}
+
+// has reports whether the _meta there is one in which the protocol has a member of this name: only requests ask for
+// progress, and content blocks, tools and whatever else has a _meta have nothing of the protocol's in it.
+func (at place) has(name string) bool {
+	switch at.parent {
+	case "params":
+		return name == "progressToken" || strings.HasPrefix(name, "io.modelcontextprotocol/")
+	case "result":
+		return strings.HasPrefix(name, "io.modelcontextprotocol/")
+	}
+	return false
 }
 
 // inputRequest is what the places of the server's requests are called that stand in a result.

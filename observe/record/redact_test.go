@@ -34,6 +34,9 @@ var messages = []string{
 	`{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":{"id":%[1]s,"method":"sampling/createMessage","params":{"messages":[{"content":[
 		{"type":"tool_result","toolUseId":%[1]s,"content":[{"type":"text","id":%[1]s,"text":%[1]s}],"structuredContent":{"requestId":%[1]s,"total":%[2]s}}]}]}}}}}`,
 	`{"jsonrpc":"2.0","id":1,"result":{"content":[],"code":%[2]s,"id":%[1]s,"ttl":%[1]s,"_meta":{"x/y":{"id":%[1]s,"code":%[2]s,"method":%[1]s,"params":{"name":%[1]s},"progressToken":%[1]s}}}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":%[1]s,"_meta":{"progressToken":%[1]s,"io.modelcontextprotocol/serverInfo":{"name":%[1]s}}}],"_meta":{"progressToken":%[1]s}}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"pay","_meta":{"progressToken":%[2]s}}],"x":{"params":{"requestId":%[1]s,"progressToken":%[2]s,"_meta":{"progressToken":%[1]s}}}}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"x","params":[{"requestId":%[1]s,"_meta":{"progressToken":%[1]s}}]}`,
 	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"experimental":{"a":{"params":{"name":%[1]s,"ttl":%[2]s}}},"extensions":{"b":{"tools":{"name":%[1]s}}}}}}`,
 }
 
@@ -82,6 +85,9 @@ func TestWhatStays(t *testing.T) {
 			`{"result":{"inputRequests":{"a":{"method":"sampling/createMessage","params":{"maxTokens":9}}}}}`},
 		"who talks": {false, `{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cat","version":"1"},"com.example/x":{"name":"ada","type":"text"}}}}`,
 			`{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cat","version":"1"},"com.example/x":{"name":"string(3)","type":"string(4)"}}}}`},
+		"who serves": {false, `{"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"cat","version":"1"}}}}`, `{"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"cat","version":"1"}}}}`},
+		"what a question's progress is told by": {false, `{"result":{"inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"progressToken":"p"}}}}}}`,
+			`{"result":{"inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"progressToken":"p"}}}}}}`},
 		"a tool's schema": {false, `{"result":{"tools":[{"name":"pay","description":"Pays","inputSchema":{"type":"object","required":["card"]}}],"ttlMs":0}}`,
 			`{"result":{"tools":[{"name":"pay","description":"string(4)","inputSchema":{"type":"object","required":["string(4)"]}}],"ttlMs":0}}`},
 		"payloads": {true, `{"params":{"arguments":{"card":"4111","apiKey":"k","url":"https://a.example/b?code=1"}}}`,

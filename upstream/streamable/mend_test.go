@@ -54,6 +54,39 @@ func TestE41RetryAfterIsHonouredOnceForReadOnlyMethods(t *testing.T) {
 	}
 }
 
+// What else is sent again, such as an answer (D-15), goes by the time that the failure has.
+func TestE41NowIsATimeToComeBack(t *testing.T) {
+	for _, after := range []string{"0", "00", "Tue, 28 Jul 2020 00:00:07 GMT"} {
+		p := newScripted(t, func(_ int, w http.ResponseWriter, _ *got, _ *http.Request) {
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(503)
+		})
+		_, err := newClient(t, p.URL, Options{}).Do(t.Context(), call(mcp.MethodToolsCall, `"name":"t"`), nil)
+		if f, ok := err.(*upstream.Failure); !ok || f.RetryAfter <= 0 || len(p.seen) != 1 {
+			t.Errorf("%s: %v after %d requests", after, err, len(p.seen))
+		}
+	}
+}
+
+// "Now" is a time to come back, as a date is that is past by the bridge's clock.
+func TestE41AServerThatIsBackAtOnceIsAskedAgain(t *testing.T) {
+	for _, after := range []string{"0", "00", "Tue, 28 Jul 2020 00:00:07 GMT"} {
+		for _, status := range []int{429, 503} {
+			p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
+				if n == 0 {
+					w.Header().Set("Retry-After", after)
+					w.WriteHeader(status)
+					return
+				}
+				answer(w, g.msg.ID, `{"tools":[]}`)
+			})
+			if _, err := newClient(t, p.URL, Options{}).Do(t.Context(), call(mcp.MethodToolsList, ""), nil); err != nil || len(p.seen) != 2 {
+				t.Errorf("%d, %s: %v after %d requests", status, after, err, len(p.seen))
+			}
+		}
+	}
+}
+
 func TestE39UnsupportedVersionIsSentAgainOnce(t *testing.T) {
 	for _, tc := range []struct {
 		name, supported string
