@@ -35,6 +35,14 @@ return failed
 // replaceSHA is what a server calls that script.
 var replaceSHA = shaOf(replaceText)
 
+// script is one that the client library runs, or alone.
+type script struct {
+	*rueidis.Lua
+	text, sha string
+}
+
+func newScript(text string) *script { return &script{rueidis.NewLuaScript(text), text, shaOf(text)} }
+
 func shaOf(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
@@ -45,7 +53,7 @@ func shaOf(script string) string {
 // that it replaces or -1, its lifetime in milliseconds or 0 to delete, and the value. It
 // returns the number of the change that does not apply, or how long the index lives, in
 // milliseconds below zero, 0: there is none; and how many of the members that it looked at named nothing.
-var commitScript = rueidis.NewLuaScript(`
+var commitScript = newScript(`
 local index, versions = KEYS[1], {}
 for i = 2, #KEYS do
   local raw = redis.pcall('GETRANGE', KEYS[i], 0, 20)
@@ -97,7 +105,7 @@ return {lives > 0 and -lives or 0, gone}
 // loadScript returns all live records: of each what follows the session in its key, its
 // lifetime in milliseconds, its version and its value, without values when its argument
 // says so. What is no record, and was written by somebody else, is left alone.
-const loadText = `
+var loadScript = newScript(`
 local out, base = {}, string.sub(KEYS[1], 1, -2)
 local function add(member)
   local raw
@@ -121,12 +129,10 @@ for _, member in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if not add(member) and redis.call('SCARD', KEYS[1]) > 1 then redis.call('SREM', KEYS[1], member) end
 end
 return out
-`
-
-var loadScript, loadSHA = rueidis.NewLuaScript(loadText), shaOf(loadText)
+`)
 
 // endScript removes all records of a session.
-var endScript = rueidis.NewLuaScript(`
+var endScript = newScript(`
 local base = string.sub(KEYS[1], 1, -2)
 for _, member in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   redis.call('UNLINK', base .. member)
