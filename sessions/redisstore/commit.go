@@ -45,7 +45,7 @@ type runner func(ctx context.Context, it *script, keys, args []string) rueidis.R
 // commitAll makes any changes.
 func (s *Store) commitAll(ctx context.Context, session string, changes []store.Change, run runner) error {
 	base := s.base(session)
-	keys, args := make([]string, 1, 1+len(changes)), make([]string, 1, 1+3*len(changes))
+	keys, args := make([]string, 1, 1+len(changes)), make([]string, 1, 1+4*len(changes))
 	look := s.indexes.look(session)
 	keys[0], args[0] = base+indexName, strconv.Itoa(look)
 	for i := range changes {
@@ -58,7 +58,7 @@ func (s *Store) commitAll(ctx context.Context, session string, changes []store.C
 			ttl = "0"
 		}
 		keys = append(keys, s.keyOf(store.Address{Session: session, Kind: c.Kind, ID: c.ID}))
-		args = append(args, replaces, ttl, rueidis.BinaryString(c.Value))
+		args = append(args, replaces, ttl, rueidis.BinaryString(c.Value), "")
 	}
 	began := time.Now()
 	said, err := run(ctx, commitScript, keys, args).AsIntSlice()

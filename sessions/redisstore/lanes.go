@@ -2,7 +2,10 @@ package redisstore
 
 import (
 	"context"
+	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +68,42 @@ func (s *Store) alone(ctx context.Context, it *script, keys, args []string) ruei
 	return reply
 }
 
+const (
+	aheadName  = "t" // begins what is between a session's key and the number of a value that was sent ahead
+	aheadLasts = time.Minute
+)
+
+// ahead runs commitScript alone, and sends large values ahead, each as a key that the script renames: what a script is given it copies
+// several times, for 0.1 s where that is 16 MB, in which the server does nothing else. Users of earlier versions may not rename.
+func (s *Store) ahead(ctx context.Context, it *script, keys, args []string) rueidis.RedisResult {
+	if s.stays.Load() {
+		return s.alone(ctx, it, keys, args)
+	}
+	var commands rueidis.Commands
+	left := slices.Clone(args)
+	for i := 1; i < len(args); i += 4 {
+		replaces, err := strconv.ParseUint(args[i], 10, 64)
+		if err != nil || len(args[i+2]) < store.Large { // the server alone knows the next version, or it is small
+			continue
+		}
+		key := strings.TrimSuffix(keys[0], indexName) + aheadName + strconv.FormatUint(rand.Uint64(), 36)
+		record := strconv.FormatUint(replaces+1, 10) + " " + args[i+2]
+		left[i+2], left[i+3] = "", key
+		commands = append(commands, s.apart.B().Arbitrary("SET").Keys(key).Args(record, "PX", strconv.FormatInt(aheadLasts.Milliseconds(), 10)).Blocking())
+	}
+	for _, reply := range s.apart.DoMulti(ctx, commands...) {
+		if reply.Error() != nil {
+			return reply
+		}
+	}
+	reply := s.alone(ctx, it, keys, left)
+	if said, err := reply.AsIntSlice(); err == nil && len(said) == 2 && said[1] < 0 {
+		s.stays.Store(true)
+		return s.alone(ctx, it, keys, args)
+	}
+	return reply
+}
+
 // inTurn makes an operation of a session with so many bytes, once it is its turn.
 func (s *Store) inTurn(ctx context.Context, session string, bytes int, operation func(context.Context) error) error {
 	owner, bounds := store.TurnOf(ctx)
@@ -95,7 +134,7 @@ func (s *Store) commitLarge(ctx context.Context, session string, bytes int, chan
 		if s.underway.hasEnded(c) {
 			return nil
 		}
-		return s.commitAll(ctx, session, changes, s.alone)
+		return s.commitAll(ctx, session, changes, s.ahead)
 	})
 	if !s.underway.hasEnded(c) {
 		return err

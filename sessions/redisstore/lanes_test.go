@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/redistest"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -80,8 +81,8 @@ func (f *slowServer) command(r *bufio.Reader) (words []string, err error) {
 		if size < 0 {
 			return nil, io.ErrUnexpectedEOF
 		}
-		if size >= store.Large && words[0] != "SCRIPT" {
-			f.stalled <- words[4] // EVALSHA, the script, two keys, the index, the record
+		if size >= store.Large && words[0] == "SET" {
+			f.stalled <- words[1] // of a SET
 			<-f.goOn
 		}
 		word := make([]byte, size+2)
@@ -230,4 +231,39 @@ func TestWhatIsLargeHasItsTimeFromItsTurnOn(t *testing.T) {
 			t.Errorf("it ends %v later", took)
 		}
 	})
+}
+
+// A script copies what it is given, and the server does nothing else meanwhile: large values go ahead of it. Where the user may not
+// rename, as those of earlier versions, they go with it.
+func TestLargeValuesGoAheadOfTheirScript(t *testing.T) {
+	server := redistest.Start(t)
+	server.Must("ACL", "SETUSER", "earlier", "on", ">p", "~*", "&*", "+@all", "-rename")
+	for user, renames := range map[string]bool{"": true, "earlier:p@": false} {
+		server.Must("CONFIG", "RESETSTAT")
+		s := open(t, "redis://"+user+server.Addr())
+		session := "s" + user
+		c, at := large("1"), store.Address{Session: session, Kind: store.Flow, ID: "1"}
+		for version := range uint64(3) {
+			c.Replaces = version
+			if err := s.Commit(t.Context(), session, c); err != nil {
+				t.Fatal(err)
+			}
+			if _, conflict := errors.AsType[*store.ConflictError](s.Commit(t.Context(), session, c)); !conflict {
+				t.Error("it replaces what is not there any more")
+			}
+			if r, err := s.Get(t.Context(), at); err != nil || r.Version != version+1 || !bytes.Equal(r.Value, c.Value) || r.TTL < c.TTL/2 {
+				t.Errorf("version %d of %d bytes for %v, %v", r.Version, len(r.Value), r.TTL, err)
+			}
+		}
+		if got := strings.Contains(server.Text("INFO", "commandstats"), "cmdstat_rename:calls=3,"); got != renames || s.stays.Load() == renames {
+			t.Errorf("%q: renames %v", user, got)
+		}
+		if err := s.End(t.Context(), session); err != nil {
+			t.Error(err)
+		}
+		server.Must("DEL", "mcp-bridge:ping")
+		if keys := server.Do("DBSIZE"); keys != ":0" {
+			t.Errorf("%q: %s keys are left", user, keys)
+		}
+	}
 }

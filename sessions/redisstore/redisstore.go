@@ -34,6 +34,7 @@ type Store struct {
 	large     *turns.Queue // for operations with large values
 	loads     *turns.Queue // for sessions that are read whole
 	underway  underway
+	stays     atomic.Bool                          // the user may not rename what was sent ahead
 	perScript atomic.Int32                         // records that one script may replace
 	changed   atomic.Pointer[func(session string)] // see Watch
 }
