@@ -233,6 +233,24 @@ func TestWhatIsLargeHasItsTimeFromItsTurnOn(t *testing.T) {
 	})
 }
 
+// One record of a session, of which this process' copy is out of date, is read without all others, which may be a hundred megabytes.
+func TestOneRecordIsReadWithoutItsSession(t *testing.T) {
+	f := newSlowServer(t)
+	m := store.NewMonitored(open(t, "redis://"+f.Addr().String()), func(bool, error) {})
+	s, err := store.NewSealed(m, []store.Key{{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Fresh(t.Context(), s, store.Address{Session: "s", Kind: store.Session}); !errors.Is(err, store.ErrNotFound) {
+		t.Error(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Contains(f.scripts, loadScript.sha) {
+		t.Error("the whole session is read")
+	}
+}
+
 // A script copies what it is given, and the server does nothing else meanwhile: large values go ahead of it. Where the user may not
 // rename, as those of earlier versions, they go with it.
 func TestLargeValuesGoAheadOfTheirScript(t *testing.T) {

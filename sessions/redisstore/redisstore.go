@@ -169,6 +169,14 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	if at.Kind == store.Session {
 		return s.cached(ctx, at)
 	}
+	return s.Fresh(ctx, at)
+}
+
+// Fresh implements store.Freshener.
+func (s *Store) Fresh(ctx context.Context, at store.Address) (store.Record, error) {
+	if err := s.usable(ctx); err != nil {
+		return store.Record{}, err
+	}
 	key := s.keyOf(at)
 	replies := s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Getrange().Key(key).Start(0).End(store.Large).Build())
 	ttl, err := replies[0].AsInt64()

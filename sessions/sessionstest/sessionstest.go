@@ -107,8 +107,9 @@ func wantRecord(t *testing.T, s store.Store, at store.Address, version uint64, v
 	t.Helper()
 	wantSize(t, s, at, value)
 	for way, read := range map[string]func() (store.Record, error){
-		"Get":  func() (store.Record, error) { return s.Get(background, at) },
-		"Load": func() (store.Record, error) { return loaded(s, at) },
+		"Get":   func() (store.Record, error) { return s.Get(background, at) },
+		"Load":  func() (store.Record, error) { return loaded(s, at) },
+		"Fresh": func() (store.Record, error) { return store.Fresh(background, s, at) },
 	} {
 		r, err := read()
 		if err != nil {
