@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"sessions/sessionstest":    {"sessions/store"},
 	"sessions/boltstore":       {"sessions/store", "sessions/boltstore/pages"},
 	"sessions/boltstore/pages": {"sessions/store"},
-	"sessions/redisstore":      {"sessions/store", "internal/socket"},
+	"sessions/redisstore":      {"sessions/store", "internal/socket", "internal/turns"},
 
 	"internal/browser":     {},
 	"internal/replica":     {"downstream", "internal/connlimit", "internal/http1", "sessions/store"},

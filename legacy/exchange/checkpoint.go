@@ -309,7 +309,9 @@ func (ex *Exchange) Away(unload time.Duration) (number uint64, away bool) {
 	if record == nil || st == nil || st.Attached() {
 		return 0, false
 	}
-	record.mu.Lock()
+	if !record.mu.TryLock() { // it is being written, which may take its time: who asks has all other calls to look at
+		return 0, false
+	}
 	defer record.mu.Unlock()
 	return st.ID(), record.version > 0 && !record.over && time.Since(record.asked) >= unload && time.Since(record.back) >= min(unload, briefly)
 }

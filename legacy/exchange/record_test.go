@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -82,5 +83,19 @@ func TestACallHoldsTheQuestionsThatWereKept(t *testing.T) {
 		if got := kept.Holds(question); got != want || new(Exchange).Holds(question) {
 			t.Errorf("%s: %v", question, got)
 		}
+	}
+}
+
+// Who unloads calls looks at them one after the other, and waits for none that is being written: a large one may take its time.
+func TestACallThatIsBeingWrittenIsNotWaitedFor(t *testing.T) {
+	ex := &Exchange{stored: &storedCall{version: 1}}
+	ex.stream.Store(new(sessions.Stream))
+	if _, away := ex.Away(0); !away {
+		t.Error("a call that waits may not leave")
+	}
+	ex.stored.mu.Lock()
+	defer ex.stored.mu.Unlock()
+	if _, away := ex.Away(0); away {
+		t.Error("a call leaves while its record is being written")
 	}
 }

@@ -307,6 +307,16 @@ func (k *keeper) begin(now time.Time) context.Context {
 	return s.ctx
 }
 
+// timeFor returns the context of an operation with so many bytes of a session's calls, which begins now. Of large ones it says whose they
+// are: a store that has them wait for each other bounds them itself.
+func (k *keeper) timeFor(s *Session, bytes int) context.Context {
+	ctx := k.begin(time.Now())
+	if bytes < store.Large {
+		return ctx
+	}
+	return store.WithTurn(ctx, store.Turn{Owner: s.account.Owner(), Patience: k.patience})
+}
+
 // pause passes the time between two tries of one operation, and reports whether there is time for another.
 func (k *keeper) pause() bool {
 	select {

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // TestOperationsShareTheirTime: what begins together shares a context, and each operation
@@ -28,6 +31,32 @@ func TestOperationsShareTheirTime(t *testing.T) {
 		}
 		if err := k.begin(time.Now()).Err(); err != nil {
 			t.Errorf("the next operation begins with %v", err)
+		}
+	})
+}
+
+// TestLargeOperationsAreBoundedByTheirTurn: an engine that has them wait for each other knows whose they are, and no time of small ones
+// runs meanwhile.
+func TestLargeOperationsAreBoundedByTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k keeper
+		k.patience, k.lose = context.WithCancel(t.Context())
+		account, err := budget.New(1 << 30).Open("somebody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Session{account: account}
+		if ctx := k.timeFor(s, store.Large-1); ctx != k.begin(time.Now()) {
+			t.Error("a small operation has a context of its own")
+		}
+		ctx := k.timeFor(s, store.Large)
+		owner, bounds := store.TurnOf(ctx)
+		time.Sleep(storeTimeout + 2*spellStep)
+		if owner != "somebody" || ctx.Err() == nil || bounds.Err() != nil {
+			t.Errorf("it is of %q; its own time: %v, its turn's: %v", owner, ctx.Err(), bounds.Err())
+		}
+		if k.lose(); bounds.Err() == nil {
+			t.Error("it outlasts the process")
 		}
 	})
 }

@@ -43,6 +43,7 @@ const (
 // Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
 type Passage struct {
 	hold budget.Hold
+	size int             // of the record
 	turn func()          // gives it back; nil: it has none
 	back *budget.Account // of whom it is, where it comes back alone, and its hold is nobody's; nil: it does not
 }
@@ -82,7 +83,7 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 	if haste == Owed || haste == OwedInTurn { // the first perhaps by who has a turn
 		return k.owed(ctx, account, who, size, haste), nil
 	}
-	p := &Passage{hold: budget.On(account)}
+	p := &Passage{hold: budget.On(account), size: size}
 	large := size >= largeRecord && haste != Unturned
 	if large {
 		if err := p.queue(ctx, k.set.passing, who, haste); err != nil {
@@ -107,7 +108,7 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 
 // owed has a record read that cannot be refused.
 func (k passages) owed(ctx context.Context, account *budget.Account, who turns.Who, size int, haste Haste) *Passage {
-	p := &Passage{hold: budget.On(account)}
+	p := &Passage{hold: budget.On(account), size: size}
 	if size >= largeRecord && haste == OwedInTurn {
 		_ = p.queueAlone(ctx, k.set.opt.Memory, who, haste) // it has waited for long enough
 	}
@@ -158,11 +159,7 @@ func (k passages) read(s *Session, kind store.Kind, id string, haste Haste) (r s
 	if err != nil {
 		return r, nil, err
 	}
-	err = k.do(func(ctx context.Context) (err error) {
-		r, err = k.store.Get(ctx, at)
-		return err
-	})
-	if err != nil {
+	if r, err = k.store.Get(k.timeFor(s, p.size), at); err != nil {
 		p.Over()
 		return r, nil, err
 	}

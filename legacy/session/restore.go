@@ -183,21 +183,7 @@ func (k restorer) find(ctx context.Context, at store.Address, certain bool) (sto
 	if copied, err := k.store.Get(ctx, at); err == nil && copied.Version == list[now].Version {
 		return copied, nil
 	}
-	return k.reread(ctx, at)
-}
-
-// reread is Get where the engine's own copy is out of date, of which it is yet to be told.
-func (k restorer) reread(ctx context.Context, at store.Address) (store.Record, error) {
-	list, err := k.store.Load(ctx, at.Session)
-	for i := range list {
-		if list[i].Address == at {
-			return list[i], nil
-		}
-	}
-	if err == nil {
-		err = store.ErrNotFound
-	}
-	return store.Record{}, err
+	return store.Fresh(ctx, k.store, at) // the engine is yet to be told that its own copy is out of date
 }
 
 // restoreToEnd brings a session back that has calls, which only a session can give up. It returns nil

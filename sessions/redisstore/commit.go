@@ -39,10 +39,13 @@ func (s *Store) commitOne(ctx context.Context, session string, c *store.Change) 
 	return err
 }
 
+// runner runs a script over some connection.
+type runner func(ctx context.Context, it *script, keys, args []string) rueidis.RedisResult
+
 // commitAll makes any changes.
-func (s *Store) commitAll(ctx context.Context, session string, changes []store.Change) error {
+func (s *Store) commitAll(ctx context.Context, session string, changes []store.Change, run runner) error {
 	base := s.base(session)
-	keys, args := make([]string, 1, 1+len(changes)), make([]string, 1, 1+3*len(changes))
+	keys, args := make([]string, 1, 1+len(changes)), make([]string, 1, 1+4*len(changes))
 	look := s.indexes.look(session)
 	keys[0], args[0] = base+indexName, strconv.Itoa(look)
 	for i := range changes {
@@ -55,10 +58,10 @@ func (s *Store) commitAll(ctx context.Context, session string, changes []store.C
 			ttl = "0"
 		}
 		keys = append(keys, s.keyOf(store.Address{Session: session, Kind: c.Kind, ID: c.ID}))
-		args = append(args, replaces, ttl, rueidis.BinaryString(c.Value))
+		args = append(args, replaces, ttl, rueidis.BinaryString(c.Value), "")
 	}
 	began := time.Now()
-	said, err := commitScript.Exec(ctx, s.client, keys, args).AsIntSlice()
+	said, err := run(ctx, commitScript, keys, args).AsIntSlice()
 	if slices.ContainsFunc(changes, func(c store.Change) bool { return c.Kind == store.Session }) {
 		s.client.Do(ctx, s.heard(keys[0]))
 	}

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/sessions/store"
 	"github.com/redis/rueidis"
 )
@@ -25,10 +26,15 @@ import (
 // Store is a store.Store in Redis.
 type Store struct {
 	client    rueidis.Client
+	apart     rueidis.Client // see lanes.go
 	prefix    string
 	closed    atomic.Bool
 	indexes   *indexes
 	together  together
+	large     *turns.Queue // for operations with large values
+	loads     *turns.Queue // for sessions that are read whole
+	underway  underway
+	stays     atomic.Bool                          // the user may not rename what was sent ahead
 	perScript atomic.Int32                         // records that one script may replace
 	changed   atomic.Pointer[func(session string)] // see Watch
 }
@@ -40,7 +46,10 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{prefix: prefix, indexes: newIndexes()}
+	s := &Store{
+		prefix: prefix, indexes: newIndexes(), large: turns.New(largeAtOnce), loads: turns.New(loadsAtOnce),
+		underway: underway{of: map[string]*largeChanges{}},
+	}
 	s.together.send = s.sendGroup
 	s.perScript.Store(mostTogether)
 	if inSlots(&option) {
@@ -50,11 +59,15 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if s.client, err = rueidis.NewClient(option); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), refusal(err, option.TLSConfig != nil))
 	}
-	if err := s.Ping(ctx); err != nil {
+	if s.apart, err = openApart(option); err != nil {
 		s.client.Close()
+		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), refusal(err, option.TLSConfig != nil))
+	}
+	if err := s.Ping(ctx); err != nil {
+		_ = s.Close()
 		return nil, fmt.Errorf("writing to %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
-	for _, script := range []*rueidis.Lua{rueidis.NewLuaScript(replaceText), commitScript, loadScript} {
+	for _, script := range []*rueidis.Lua{rueidis.NewLuaScript(replaceText), commitScript.Lua, loadScript.Lua} {
 		_ = script.ExecMulti(ctx, s.client) // has it loaded; a server that does not know one later is told with its first use
 	}
 	return s, nil
@@ -74,27 +87,47 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if err := cmp.Or(store.Check(session, changes), s.usable(ctx)); err != nil {
 		return err
 	}
+	if session == store.Replicas {
+		return s.commitAll(ctx, session, changes, s.promptly)
+	}
+	if bytes := bytesOf(changes); bytes >= store.Large {
+		return s.commitLarge(ctx, session, bytes, changes)
+	}
 	if len(changes) == 1 && isPlain(&changes[0]) {
 		if c := &changes[0]; c.Kind == store.Session || s.indexes.outlive(session, c) {
 			return s.commitOne(ctx, session, c)
 		}
 	}
-	return s.commitAll(ctx, session, changes)
+	return s.commitAll(ctx, session, changes, s.among)
+}
+
+// bytesOf returns how many bytes of values changes have.
+func bytesOf(changes []store.Change) (bytes int) {
+	for i := range changes {
+		bytes += len(changes[i].Value)
+	}
+	return bytes
 }
 
 // Load implements store.Store. What it reads may be a hundred megabytes of one client's, so that it takes its turn on
-// connections of its own (loadsAtOnce): to the client library it is a command that blocks.
+// connections of its own.
 func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	index := s.base(session) + indexName
-	parts, err := s.client.Do(ctx, s.client.B().Arbitrary("EVALSHA", loadSHA, "1").Keys(index).Blocking()).AsStrSlice()
-	if said, ok := rueidis.IsRedisErr(err); ok && said.IsNoScript() {
-		parts, err = s.client.Do(ctx, s.client.B().Arbitrary("EVAL", loadText, "1").Keys(index).Blocking()).AsStrSlice()
+	keys := []string{s.base(session) + indexName}
+	if session == store.Replicas {
+		parts, err := s.promptly(ctx, loadScript, keys, nil).AsStrSlice()
+		return records(session, parts), plain(err)
 	}
+	who := turns.Who{Session: session}
+	if _, err := s.loads.Enter(ctx, who); err != nil {
+		return nil, store.Slow(err)
+	}
+	defer s.loads.Leave(who)
+	parts, err := s.alone(ctx, loadScript, keys, nil).AsStrSlice()
 	if err != nil {
-		return nil, plain(err)
+		return nil, store.Slow(plain(err))
 	}
 	return records(session, parts), nil
 }
@@ -136,13 +169,21 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	if at.Kind == store.Session {
 		return s.cached(ctx, at)
 	}
+	return s.Fresh(ctx, at)
+}
+
+// Fresh implements store.Freshener.
+func (s *Store) Fresh(ctx context.Context, at store.Address) (store.Record, error) {
+	if err := s.usable(ctx); err != nil {
+		return store.Record{}, err
+	}
 	key := s.keyOf(at)
-	replies := s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Get().Key(key).Build())
+	replies := s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Getrange().Key(key).Start(0).End(store.Large).Build())
 	ttl, err := replies[0].AsInt64()
 	if err != nil {
 		return store.Record{}, plain(err)
 	}
-	return record(at, &replies[1], time.Duration(ttl)*time.Millisecond)
+	return s.whole(ctx, at, &replies[1], time.Duration(ttl)*time.Millisecond)
 }
 
 // Size implements store.Sizer. A user who may not ask, as those of earlier versions of the bridge, has the record read for it.
@@ -167,10 +208,18 @@ func (s *Store) Size(ctx context.Context, at store.Address) (int, error) {
 const mostCached = 10 * time.Minute
 
 func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, error) {
-	reply := s.client.DoCache(ctx, s.client.B().Get().Key(s.keyOf(at)).Cache(), mostCached)
-	r, err := record(at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
+	reply := s.client.DoCache(ctx, s.client.B().Getrange().Key(s.keyOf(at)).Start(0).End(store.Large).Cache(), mostCached)
+	r, err := s.whole(ctx, at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
 	r.Value = bytes.Clone(r.Value) // the copy serves the next ones, too
 	return r, err
+}
+
+// whole reads a record of which the server has sent what there is of a small one.
+func (s *Store) whole(ctx context.Context, at store.Address, reply *rueidis.RedisResult, ttl time.Duration) (store.Record, error) {
+	if begins, err := reply.AsBytes(); err == nil && len(begins) > store.Large {
+		return s.getLarge(ctx, at)
+	}
+	return record(at, reply, ttl)
 }
 
 // record reads what the server has under a key. What is no record, and was written by
@@ -226,6 +275,7 @@ func (s *Store) End(ctx context.Context, session string) error {
 		return err
 	}
 	s.indexes.forget(session)
+	s.underway.end(session)
 	keys := []string{s.base(session) + indexName}
 	err := endScript.Exec(ctx, s.client, keys, nil).Error()
 	s.client.Do(ctx, s.heard(keys[0]))
@@ -266,13 +316,14 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return plain(s.client.Do(ctx, s.client.B().Set().Key(s.prefix+"ping").Value("").Px(time.Second).Build()).Error())
+	return plain(s.apart.Do(ctx, s.apart.B().Set().Key(s.prefix+"ping").Value("").Px(time.Second).Build()).Error())
 }
 
 // Close implements store.Store.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.client.Close()
+	s.apart.Close()
 	return nil
 }
 

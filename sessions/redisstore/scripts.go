@@ -35,6 +35,14 @@ return failed
 // replaceSHA is what a server calls that script.
 var replaceSHA = shaOf(replaceText)
 
+// script is one that the client library runs, or alone.
+type script struct {
+	*rueidis.Lua
+	text, sha string
+}
+
+func newScript(text string) *script { return &script{rueidis.NewLuaScript(text), text, shaOf(text)} }
+
 func shaOf(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
@@ -42,24 +50,40 @@ func shaOf(script string) string {
 
 // commitScript makes changes. Its keys are the index, and of each change the record; its
 // arguments are how many members of the index to look at, and of each change the version
-// that it replaces or -1, its lifetime in milliseconds or 0 to delete, and the value. It
+// that it replaces or -1, its lifetime in milliseconds or 0 to delete, the value, and the key of
+// a record that was sent ahead in place of that or "" (see ahead). It
 // returns the number of the change that does not apply, or how long the index lives, in
-// milliseconds below zero, 0: there is none; and how many of the members that it looked at named nothing.
-var commitScript = rueidis.NewLuaScript(`
+// milliseconds below zero, 0: there is none; and how many of the members that it looked at named nothing, -1: it may
+// not rename what was sent ahead, and has changed nothing.
+var commitScript = newScript(`
 local index, versions = KEYS[1], {}
+local function leave(answer)
+  for i = 2, #KEYS do
+    if ARGV[4 * i - 3] ~= '' then redis.call('UNLINK', ARGV[4 * i - 3]) end
+  end
+  return answer
+end
 for i = 2, #KEYS do
   local raw = redis.pcall('GETRANGE', KEYS[i], 0, 20)
   local number = type(raw) == 'string' and string.match(raw, '^%d+') or ''
   local version = #number <= 15 and tonumber(number) or 0
-  local replaces = tonumber(ARGV[3 * i - 4])
-  if replaces >= 0 and replaces ~= version then return {i - 1, 0} end
+  local replaces = tonumber(ARGV[4 * i - 6])
+  if replaces >= 0 and replaces ~= version then return leave({i - 1, 0}) end
   versions[i] = version + 1
+end
+for i = 2, #KEYS do
+  if ARGV[4 * i - 3] ~= '' and redis.call('EXISTS', ARGV[4 * i - 3]) == 0 then return leave(redis.error_reply('ERR what was sent ahead is gone')) end
+end
+for i = 2, #KEYS do
+  if ARGV[4 * i - 3] ~= '' and redis.pcall('RENAME', ARGV[4 * i - 3], KEYS[i]).err then return leave({0, -1}) end
 end
 local longest = 0
 for i = 2, #KEYS do
-  local ttl, member = tonumber(ARGV[3 * i - 3]), string.sub(KEYS[i], #index)
-  if ttl > 0 then
-    redis.call('SET', KEYS[i], string.format('%.0f ', versions[i]) .. ARGV[3 * i - 2], 'PX', ttl)
+  local ttl, member = tonumber(ARGV[4 * i - 5]), string.sub(KEYS[i], #index)
+  if ARGV[4 * i - 3] ~= '' then
+    redis.call('PEXPIRE', KEYS[i], ttl)
+  elseif ttl > 0 then
+    redis.call('SET', KEYS[i], string.format('%.0f ', versions[i]) .. ARGV[4 * i - 4], 'PX', ttl)
   else
     redis.call('DEL', KEYS[i])
   end
@@ -97,7 +121,7 @@ return {lives > 0 and -lives or 0, gone}
 // loadScript returns all live records: of each what follows the session in its key, its
 // lifetime in milliseconds, its version and its value, without values when its argument
 // says so. What is no record, and was written by somebody else, is left alone.
-const loadText = `
+var loadScript = newScript(`
 local out, base = {}, string.sub(KEYS[1], 1, -2)
 local function add(member)
   local raw
@@ -121,12 +145,10 @@ for _, member in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if not add(member) and redis.call('SCARD', KEYS[1]) > 1 then redis.call('SREM', KEYS[1], member) end
 end
 return out
-`
-
-var loadScript, loadSHA = rueidis.NewLuaScript(loadText), shaOf(loadText)
+`)
 
 // endScript removes all records of a session.
-var endScript = rueidis.NewLuaScript(`
+var endScript = newScript(`
 local base = string.sub(KEYS[1], 1, -2)
 for _, member in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   redis.call('UNLINK', base .. member)

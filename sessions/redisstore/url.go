@@ -20,7 +20,6 @@ const (
 	dialTimeout   = 3 * time.Second
 	writeTimeout  = 5 * time.Second // after which a connection without a sign of life is given up
 	cacheBytes    = 32 << 20        // of session records, for each connection
-	loadsAtOnce   = 2               // sessions that are read whole at the same time: changes and leases are not to wait for them
 )
 
 // schemes maps what a URL begins with to the port of its servers and what kind they are.
@@ -69,7 +68,7 @@ func parse(text string) (option rueidis.ClientOption, prefix string, err error) 
 		DialCtxFn:    dial,
 		DisableRetry: true, // who asks knows better whether it may wait
 		// One connection: what several calls ask of the store goes out, and comes back, together.
-		PipelineMultiplex: -1, BlockingPoolSize: loadsAtOnce,
+		PipelineMultiplex: -1,
 	}
 	database := strings.Trim(u.Path, "/")
 	if scheme.sentinel {

@@ -42,6 +42,7 @@ func Run(t *testing.T, e Engine) {
 		"any version":                      anyVersion,
 		"values and ids are bytes":         bytesStay,
 		"values are the writer's again":    valuesNotKept,
+		"large values are like others":     largeValues,
 		"sessions share nothing":           apart,
 		"records expire":                   expiry,
 		"touching postpones expiry":        touching,
@@ -106,8 +107,9 @@ func wantRecord(t *testing.T, s store.Store, at store.Address, version uint64, v
 	t.Helper()
 	wantSize(t, s, at, value)
 	for way, read := range map[string]func() (store.Record, error){
-		"Get":  func() (store.Record, error) { return s.Get(background, at) },
-		"Load": func() (store.Record, error) { return loaded(s, at) },
+		"Get":   func() (store.Record, error) { return s.Get(background, at) },
+		"Load":  func() (store.Record, error) { return loaded(s, at) },
+		"Fresh": func() (store.Record, error) { return store.Fresh(background, s, at) },
 	} {
 		r, err := read()
 		if err != nil {
@@ -241,6 +243,33 @@ func bytesStay(t *testing.T, s store.Store) {
 }
 
 // valuesNotKept: who wrote a value uses its memory for the next one.
+// largeValues: those that an engine may have take another way than others.
+func largeValues(t *testing.T, s store.Store) {
+	name := session()
+	own, call := store.Address{Session: name, Kind: store.Session}, store.Address{Session: name, Kind: store.Flow, ID: "f"}
+	var version uint64
+	for _, size := range []int{store.Large - 40, store.Large - 1, store.Large, store.Large + 1, 1, 4 * store.Large, 5 * store.Large} {
+		value := strings.Repeat("v", size)
+		must(t, s.Commit(background, name, put(own.Kind, "", version, value)))
+		must(t, s.Commit(background, name, put(call.Kind, call.ID, version, value)))
+		version++
+		wantRecord(t, s, own, version, value)
+		wantRecord(t, s, call, version, value)
+		wantConflict(t, s.Commit(background, name, put(call.Kind, call.ID, version+1, value)), call)
+		wantConflict(t, s.Commit(background, name, put(own.Kind, "", 0, value)), own)
+		wantConflict(t, s.Commit(background, name, put(store.Flow, "new", version, value)), store.Address{Session: name, Kind: store.Flow, ID: "new"})
+	}
+	must(t, s.Commit(background, name, put(own.Kind, "", version, "small"), put(call.Kind, call.ID, store.Any, strings.Repeat("v", store.Large))))
+	wantRecord(t, s, own, version+1, "small")
+	must(t, s.Touch(background, store.Touch{Session: name, TTL: long}))
+	must(t, s.Commit(background, name, store.Change{Kind: call.Kind, ID: call.ID, Replaces: version + 1, Delete: true}))
+	wantNone(t, s, call)
+	must(t, s.Commit(background, name, put(call.Kind, call.ID, 0, strings.Repeat("v", store.Large))))
+	must(t, s.End(background, name))
+	wantNone(t, s, own)
+	wantNone(t, s, call)
+}
+
 func valuesNotKept(t *testing.T, s store.Store) {
 	name := session()
 	changes := []store.Change{put(store.Session, "", 0, "of a session"), put(store.Flow, "f", 0, "of a call")}

@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // Glancer is a Store that can tell what it has of a session without reading it all, which may be a hundred megabytes.
 type Glancer interface {
@@ -49,4 +52,39 @@ func (s *Sealed) Glance(ctx context.Context, session string) ([]Record, error) {
 func (m *Monitored) Glance(ctx context.Context, session string) (list []Record, err error) {
 	err = m.guard(func() error { list, err = Glance(ctx, m.Store, session); return err })
 	return list, err
+}
+
+// Freshener is a Store whose Get may answer from a copy, and that can read one record without.
+type Freshener interface {
+	// Fresh is Get, and never answers from a copy.
+	Fresh(ctx context.Context, at Address) (Record, error)
+}
+
+// Fresh reads a record, and not from a copy, of which a store that cannot read that alone reads the whole session.
+func Fresh(ctx context.Context, s Store, at Address) (Record, error) {
+	if f, ok := s.(Freshener); ok {
+		return f.Fresh(ctx, at)
+	}
+	list, err := s.Load(ctx, at.Session)
+	for i := range list {
+		if list[i].Address == at {
+			return list[i], nil
+		}
+	}
+	return Record{}, cmp.Or(err, ErrNotFound)
+}
+
+// Fresh implements Freshener.
+func (s *Sealed) Fresh(ctx context.Context, at Address) (Record, error) {
+	record, err := Fresh(ctx, s.Store, at)
+	if err == nil {
+		s.open(&record)
+	}
+	return record, err
+}
+
+// Fresh implements Freshener.
+func (m *Monitored) Fresh(ctx context.Context, at Address) (r Record, err error) {
+	err = m.guard(func() error { r, err = Fresh(ctx, m.Store, at); return err })
+	return r, err
 }

@@ -13,7 +13,7 @@ var ErrUnreachable = errors.New("the store cannot be reached")
 
 // Monitored notices when an engine behind a network fails. From then on it asks that
 // nothing but whether it is back, and fails everything else at once with ErrUnreachable:
-// nobody waits for what does not come.
+// nobody waits for what does not come. An operation with large values that took too long (ErrSlow) makes it ask at once.
 type Monitored struct {
 	Store
 	changed func(string)
@@ -46,8 +46,12 @@ func (m *Monitored) guard(operation func() error) error {
 		return ErrUnreachable
 	}
 	err := operation()
-	if isFailure(err) && !m.down.Swap(true) {
-		m.say(false, err)
+	why := err
+	if errors.Is(err, ErrSlow) {
+		why = m.ping()
+	}
+	if isFailure(why) && !m.down.Swap(true) {
+		m.say(false, why)
 		m.probing.Go(m.probe)
 	}
 	return err
@@ -68,16 +72,20 @@ func (m *Monitored) probe() {
 			return
 		case <-tick.C:
 		}
-		ctx, cancel := context.WithTimeout(m.ctx, probeTimeout)
-		err := m.Store.Ping(ctx)
-		cancel()
-		if err == nil {
+		if m.ping() == nil {
 			m.down.Store(false)
 			m.say(true, nil)
 			m.changed("")
 			return
 		}
 	}
+}
+
+// ping asks whether the engine is there.
+func (m *Monitored) ping() error {
+	ctx, cancel := context.WithTimeout(m.ctx, probeTimeout)
+	defer cancel()
+	return m.Store.Ping(ctx)
 }
 
 // Commit implements Store.

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ type engine struct {
 	mu    sync.Mutex
 	fault error // of every operation
 	ping  error // of Ping alone, as of an engine that is read-only
+	pings bool  // whatever the fault of all others
 	asked int
 }
 
@@ -44,6 +46,9 @@ func (e *engine) Load(ctx context.Context, session string) ([]store.Record, erro
 func (e *engine) Ping(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.pings {
+		return e.ping
+	}
 	return errors.Join(e.fault, e.ping)
 }
 
@@ -104,6 +109,24 @@ func TestAnEngineThatFailsIsLeftAloneUntilItIsBack(t *testing.T) {
 		_, _ = m.Load(t.Context(), "s")
 		if m.Up() {
 			t.Error("it is not noticed twice")
+		}
+		_ = m.Close()
+	})
+}
+
+// TestWhatIsLargeAndSlowIsNoOutage: a client's large value alone has nobody else refused, unless the engine is away, too.
+func TestWhatIsLargeAndSlowIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, m, said := watched(t)
+		e.fault = fmt.Errorf("reading: %w", store.Slow(context.DeadlineExceeded))
+		e.ping = nil
+		e.pings = true
+		if _, err := m.Load(t.Context(), "s"); !errors.Is(err, store.ErrSlow) || !errors.Is(err, context.DeadlineExceeded) || !m.Up() {
+			t.Errorf("it answers pings: %v, up %v", err, m.Up())
+		}
+		e.set(e.fault, errLost)
+		if _, err := m.Load(t.Context(), "s"); !errors.Is(err, store.ErrSlow) || m.Up() || !slices.Equal(said(), []string{"down"}) {
+			t.Errorf("it does not: %v, up %v, said %q", err, m.Up(), said())
 		}
 		_ = m.Close()
 	})
