@@ -226,7 +226,7 @@ func TestConcludedCallsEndWithWhatTheServerSays(t *testing.T) {
 		says step
 		told string
 	}{
-		"a result": {result(booked), `"text":"ok"`}, "a question": {inputRequired(`"s"`, question1("q")), "another one"},
+		"a result": {result(booked), `"text":"ok"`}, "a question": {inputRequired(`"s"`, question1("q")), `another one"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -248,6 +248,35 @@ func TestConcludedCallsEndWithWhatTheServerSays(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestACallThatOnlyWaitsForItsClientIsNotInDoubt: nothing of it is at the server that has become another one. A task of that may run.
+func TestACallThatOnlyWaitsForItsClientIsNotInDoubt(t *testing.T) {
+	const doubt = "whether the call was executed is not known"
+	for name, end := range map[string]func(downstream.Conversation){
+		"its session lasts until its calls have ended": downstream.Conversation.Conclude,
+		"its session ends": func(c downstream.Conversation) { c.Close(downstream.ErrOutdated) },
+	} {
+		for what, tc := range map[string]struct {
+			says  step
+			doubt bool
+		}{
+			"it waits for its client":    {inputRequired(`"s"`, question1("q")), false},
+			"it is a task at the server": {result(taskCreated), true},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					conv, _ := withTaskServer(t, tc.says)
+					c := request(t, conv, "1", mcp.MethodToolsCall, book)
+					end(conv)
+					synctest.Wait()
+					if got := c.rpcError().Message; !strings.Contains(got, "has become another one") || strings.Contains(got, doubt) != tc.doubt {
+						t.Errorf("it ends with %q", got)
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -80,7 +80,8 @@ type Timeouts struct {
 	Heartbeat time.Duration `key:"heartbeat" min:"1s" max:"10m"`
 	// How long a client may block one write before its connection is closed.
 	Write time.Duration `key:"write" min:"100ms" max:"10m"`
-	// How long a session may be idle before it is ended. One that is in the store alone is found there for up to half as long again;
+	// How long a session may be idle before it is ended, from the end of its last request, call or stream on; it lasts as long as a response that
+	// its client has not fetched (timeouts.retention). One that is in the store alone is found there for up to half as long again;
 	// where a call of it waits there, or may in the eyes of another replica, as long as that may wait.
 	SessionIdle time.Duration `key:"session-idle" min:"1s" max:"720h"`
 	// How long the events of a finished response can still be fetched by a client that lost its connection.

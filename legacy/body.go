@@ -58,7 +58,6 @@ func (s *sender) stays(entered *session.Session) {
 // listens is said just before something listens to the session, which is what keeps it in memory from then on: the request would
 // keep one that ends, too. What was just used does not leave before that.
 func (s *sender) listens() {
-	s.session.Use()
 	s.stays(nil)
 }
 

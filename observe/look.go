@@ -12,7 +12,7 @@ type Sight struct {
 	ID        string // shortened: a whole one is a credential
 	Transport Transport
 	Began     time.Time
-	Used      time.Time // the last request; zero where the connection is the session
+	Used      time.Time // when it was used last, be it that a request ended; zero where the connection is the session
 	Streams   []Stream
 	Conversation
 }

@@ -54,7 +54,7 @@ func (c Cause) Error() string {
 	case Rested:
 		return "session left to the store"
 	case Outdated:
-		return "the session has ended, for its server has become another one; whether the call was executed is not known"
+		return "the session has ended, for its server has become another one"
 	}
 	return "session ended for an unknown reason"
 }

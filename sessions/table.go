@@ -25,13 +25,16 @@ var (
 type TableOptions[V any] struct {
 	// Capacity is the largest number of live sessions; at least 1.
 	Capacity int
-	// Idle is how long a session lives after its last use; 0 means forever.
+	// Idle is how long a session lives after its last use, which is over when Touch says so; 0 means forever.
 	Idle time.Duration
 	// Recent is how long a session that was used is safe from eviction; 0: not at all.
 	Recent time.Duration
 	// Busy reports that a session must not end now, since a flow of it is
 	// alive or a client is attached. It may be nil.
 	Busy func(V) bool
+	// Owes reports that the client of a session may come for something yet: it does not expire, but may make room for another
+	// one. It may be nil.
+	Owes func(V) bool
 	// Ended is called exactly once for each session that leaves the table, on
 	// the goroutine that took it out, without any lock held. It may be nil.
 	Ended func(V, Cause)
@@ -93,13 +96,21 @@ func (t *Table[V]) Get(id string) (V, bool) {
 		return none, false
 	}
 	now := t.now()
-	if t.idle(e, now) && !t.busy(e) {
+	if t.idle(e, now) && !t.stays(e) {
 		t.end(e, Expired)
 		var none V
 		return none, false
 	}
 	e.use(now)
 	return e.value, true
+}
+
+// Touch says that a session with this id was in use until now, if there is one, and ends none. Before it is not busy any more, or does
+// not owe anything: between the two it might expire, for its last use may have begun before any time.
+func (t *Table[V]) Touch(id string) {
+	if e, ok := t.shard(id).get(id); ok {
+		e.use(t.now())
+	}
 }
 
 // Has reports whether there is a session with this id, which is no use of it.
@@ -189,7 +200,7 @@ func (t *Table[V]) All() []Use[V] {
 }
 
 // Expire ends every session whose idle time has passed and returns how many.
-// Its cost is that of the sessions it ends. Busy ones count as used now.
+// Its cost is that of the sessions it ends. Those that stay all the same count as used now.
 func (t *Table[V]) Expire() (n int) {
 	if t.opt.Idle <= 0 {
 		return 0
@@ -207,7 +218,7 @@ func (t *Table[V]) expire(shard *shard[V], fresh bool) (n int) {
 		if !ok || !t.idle(e, now) {
 			return n
 		}
-		if t.busy(e) {
+		if t.stays(e) {
 			t.refresh(e, now)
 			continue
 		}
@@ -283,6 +294,11 @@ func (t *Table[V]) refresh(e *entry[V], now time.Duration) {
 }
 
 func (t *Table[V]) busy(e *entry[V]) bool { return t.opt.Busy != nil && t.opt.Busy(e.value) }
+
+// stays reports whether a session does not expire, however long it was unused.
+func (t *Table[V]) stays(e *entry[V]) bool {
+	return t.busy(e) || t.opt.Owes != nil && t.opt.Owes(e.value)
+}
 
 func (t *Table[V]) idle(e *entry[V], now time.Duration) bool {
 	return t.opt.Idle > 0 && now-e.last().at() >= t.opt.Idle

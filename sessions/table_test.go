@@ -264,3 +264,47 @@ func TestSomePlacesAreKeptForOthers(t *testing.T) {
 		t.Errorf("%v; %d sessions", err, table.Len())
 	}
 }
+
+// TestIdleTimeBeginsWhenAUseIsOver_A33, and so does the order in which sessions make room.
+func TestIdleTimeBeginsWhenAUseIsOver_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e ends
+		busy := map[string]bool{"long": true}
+		tab := NewTable(TableOptions[string]{Capacity: 2, Idle: time.Minute, Ended: e.add, Busy: func(v string) bool { return busy[v] }})
+		tab.Add("", "long", "long")
+		tab.Get("long")
+		time.Sleep(30 * time.Second)
+		tab.Add("", "short", "short")
+		tab.Get("short")
+		time.Sleep(45 * time.Second)
+		tab.Touch("long")
+		busy["long"] = false
+		tab.Touch("nobody")
+		tab.Add("", "new", "new")
+		want(t, "who made room", e.list, []string{"short: session evicted: too many sessions"})
+		time.Sleep(59 * time.Second)
+		want(t, "expired", tab.Expire(), 0)
+		time.Sleep(time.Second)
+		want(t, "expired", tab.Expire(), 2)
+	})
+}
+
+// TestWhatIsOwedKeepsASessionFromExpiring, but not from making room.
+func TestWhatIsOwedKeepsASessionFromExpiring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e ends
+		owes := true
+		tab := NewTable(TableOptions[string]{Capacity: 1, Idle: time.Minute, Ended: e.add, Owes: func(string) bool { return owes }})
+		tab.Add("", "a", "a")
+		time.Sleep(time.Hour)
+		want(t, "expired", tab.Expire(), 0)
+		time.Sleep(time.Hour)
+		_, ok := tab.Get("a")
+		want(t, "found", ok, true)
+		tab.Add("", "b", "b")
+		want(t, "who made room", e.list, []string{"a: session evicted: too many sessions"})
+		owes = false
+		time.Sleep(time.Minute)
+		want(t, "expired", tab.Expire(), 1)
+	})
+}

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -158,11 +157,20 @@ func (k *Call) Answered(caller downstream.Caller, key string, invites bool, msg 
 func (k *Call) Conclude() {
 	k.mu.Lock()
 	k.concluded = true
-	waits := k.flow.State != mrtr.Sending
+	waits, cause := k.flow.State != mrtr.Sending, k.causeLocked(downstream.ErrOutdated)
 	k.mu.Unlock()
 	if waits {
-		k.Drive(mrtr.Failed(downstream.ErrOutdated))
+		k.Drive(mrtr.Failed(cause))
 	}
+}
+
+// causeLocked is why a call ends before its time, and says of one that is more than asked for at its server, or may be, that nobody
+// knows what became of it.
+func (k *Call) causeLocked(cause error) error {
+	if k.flow.State == mrtr.Admitted || k.flow.State == mrtr.Gathering {
+		return cause
+	}
+	return fmt.Errorf("%w; whether the call was executed is not known", cause)
 }
 
 // Remind puts a question to the client again, under its id: it left, and was lost before the client
@@ -194,11 +202,8 @@ func (k *Call) Close(cause error) {
 		return
 	}
 	k.mu.Lock()
-	sent := k.flow.State == mrtr.Sending
+	cause = k.causeLocked(cause)
 	k.mu.Unlock()
-	if sent && !errors.Is(cause, downstream.ErrOutdated) { // which says so itself
-		cause = fmt.Errorf("%w; whether the call was executed is not known", cause)
-	}
 	k.Drive(mrtr.Failed(cause))
 }
 

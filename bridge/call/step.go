@@ -134,7 +134,7 @@ func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 		return []mrtr.Event{mrtr.Failed(err)}
 	}
 	if k.concluded && act.Do > mrtr.Tell && !k.flow.Over() { // whatever it wants to go on with
-		return []mrtr.Event{mrtr.Failed(downstream.ErrOutdated)}
+		return []mrtr.Event{mrtr.Failed(k.causeLocked(downstream.ErrOutdated))}
 	}
 	switch act.Do {
 	case mrtr.Send:

@@ -329,15 +329,10 @@ func (ex *Exchange) release() {
 	ex.leave()
 }
 
-// Outlast implements Reply. Nobody may have asked for the call meanwhile, which has something to fetch then.
+// Outlast implements Reply.
 func (ex *Exchange) Outlast() (over func()) {
 	ex.lasting.Add(1)
-	return func() {
-		if ex.session != nil {
-			ex.session.Use()
-		}
-		ex.leave()
-	}
+	return ex.leave
 }
 
 // leave counts the exchange out, unless something outlasts it still.

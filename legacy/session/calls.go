@@ -258,16 +258,16 @@ func (s *Session) Done(requests int32, unproven bool) {
 	s.Exit()
 }
 
-// Exit is described with Enter. The last one lets go of a session that has been ended.
+// Exit is described with Enter. The session's idle time begins with it. The last one lets go of a session that has been ended.
 func (s *Session) Exit() {
+	s.Used()
 	if s.active.Add(-1) == 0 && s.ended.Load() {
 		go s.leave() // whoever is done may be in the midst of what ends with it
 	}
 }
 
-// Use has the session's idle time begin anew: what its client has not asked for has something for
-// it to fetch.
-func (s *Session) Use() { s.set.table.Get(s.rec.ID) }
+// Used implements stream.User. It comes before what the session was used for has ended, since an idle session may end at any moment.
+func (s *Session) Used() { s.set.table.Touch(s.rec.ID) }
 
 // Calls returns how many requests are under way.
 func (s *Session) Calls(unproven bool) int { return int(s.requests(unproven).Load()) }

@@ -202,12 +202,12 @@ func (k *keeper) expire(s *Session) {
 	k.isEnding(s) // where a client's way back was shared that failed: then the record expires by itself
 }
 
-// touch lets the records of the sessions in use live longer.
+// touch lets the records of the sessions in use live longer, and of those that do not expire though nobody uses them.
 func (k *keeper) touch() {
 	var used []*Session
 	since := time.Now().Add(-k.touchEvery() - k.touchEvery()/2)
 	for _, use := range k.set.table.All() {
-		if !use.At.Before(since) || use.Value.Busy() {
+		if !use.At.Before(since) || use.Value.Busy() || use.Value.keepsResponse() {
 			used = append(used, use.Value)
 		}
 	}

@@ -88,7 +88,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if s.account, err = OpenAccount(k.set.opt.Memory, of, len(record.Conversation)+len(record.Authorization)); err != nil {
 		return nil, err
 	}
-	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
+	s.streams.Init(k.set.opt.Streams, s, &s.rec, s.account, first)
 	caller := downstream.Caller{Principal: record.Principal, Tenant: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
 	visitor := caller
 	if by != nil {

@@ -145,6 +145,9 @@ func (s *Session) Ended() bool { return s.ended.Load() }
 // Busy reports whether something is under way in the session, or its client listens.
 func (s *Session) Busy() bool { return s.active.Load() > 0 || s.streams.Listening() }
 
+// keepsResponse reports whether a response is kept that the client has not fetched: the session lasts as long as that.
+func (s *Session) keepsResponse() bool { return s.streams.Owing() }
+
 // Owes reports whether the client can be expected to come for the end of a call, which is nowhere but here, or an
 // answer that counts for nothing is yet to be taken back from the store: the next process would use it.
 func (s *Session) Owes() bool { return s.streams.Owes() || s.stored.doubtful() }

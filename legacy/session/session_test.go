@@ -210,7 +210,6 @@ func TestAHeldSessionStaysAndHasItsTimeAfterwards_A33(t *testing.T) {
 			}
 		}
 		time.Sleep(100 * time.Minute)
-		s.Use()
 		s.Done(1, false)
 		time.Sleep(59 * time.Minute)
 		if !known() {

@@ -105,7 +105,7 @@ type Set struct {
 func NewSet(opt Options) *Set {
 	set := &Set{opt: opt, start: time.Now(), proofs: newProofs(), ids: newIDs(opt.StoreScope, opt.MaxSessions, opt.IdleTimeout), passing: turns.New(passAtOnce)}
 	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
-		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
+		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Owes: (*Session).keepsResponse, Ended: (*Session).end,
 	})
 	if opt.Store != nil {
 		set.keeper = newKeeper(set)
@@ -227,6 +227,6 @@ func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
 		return nil, err
 	}
 	s.share = cmp.Or(s.account.Owner(), s.share) // the same words, which all of one address share then
-	s.streams.Init(set.opt.Streams, &s.rec, s.account, set.keeper.number())
+	s.streams.Init(set.opt.Streams, s, &s.rec, s.account, set.keeper.number())
 	return s, nil
 }

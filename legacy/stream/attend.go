@@ -110,6 +110,6 @@ func (d *delivery) Lapsed() bool { return isPast(d.end) }
 func (d *delivery) Over(err error) {
 	d.endpoint.letGo(d.set, d.Stream, err)
 	if d.get {
-		d.set.attached.Add(-1)
+		d.set.detach()
 	}
 }

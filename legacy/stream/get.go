@@ -88,7 +88,7 @@ func (s *Set) attach(w http.ResponseWriter, r *http.Request, st *sessions.Stream
 	if c.Open() == nil && c.attend(r, drain, true) {
 		return
 	}
-	s.attached.Add(-1)
+	s.detach()
 }
 
 // Polled reports whether responses to calls may end early: if that is wanted and

@@ -10,7 +10,7 @@ import (
 // TestACallIsOverThatEndedHereAndWasLeftToNobody, as far as its session knows by the numbers of streams.
 func TestACallIsOverThatEndedHereAndWasLeftToNobody(t *testing.T) {
 	var s Set
-	s.Init(NewEndpoint(Options{Gate: new(gate.Gate), MaxStreams: 1}), &sessions.Record{}, nil, First(1, 1))
+	s.Init(NewEndpoint(Options{Gate: new(gate.Gate), MaxStreams: 1}), unused{}, &sessions.Record{}, nil, First(1, 1))
 	is := func(what string, id uint64, over bool) {
 		t.Helper()
 		want(t, what, s.IsOver(id), over)

@@ -136,6 +136,13 @@ func (s *Set) Owes() bool {
 	return slices.ContainsFunc(s.callsLocked().retired, func(k *retired) bool { return !k.kept && k.stream.Owed(within) })
 }
 
+// Owing reports whether an answer is kept here that has not reached a connection.
+func (s *Set) Owing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.callsLocked().retired, func(k *retired) bool { return k.stream.Owing() })
+}
+
 // Due ends the retention.
 func (k *retired) Due() (again bool) {
 	s := k.set

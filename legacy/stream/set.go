@@ -21,6 +21,7 @@ import (
 // concurrent use.
 type Set struct {
 	endpoint *Endpoint
+	user     User
 	session  *sessions.Record
 	account  *budget.Account // of the session; may be nil
 	first    uint64          // number of the standalone stream; those of calls are above
@@ -32,6 +33,9 @@ type Set struct {
 	calls      *ofCalls    // nil until the first stream of a call
 	standalone *standalone // nil until the client listens, or there is something for it
 }
+
+// User is told when a session was in use, since its client has listened, before it counts as unused. It is called under locks.
+type User interface{ Used() }
 
 // ofCalls are the streams of calls.
 type ofCalls struct {
@@ -63,14 +67,20 @@ type word struct {
 }
 
 // Init makes the set that of a session, whose standalone stream has this number.
-func (s *Set) Init(e *Endpoint, session *sessions.Record, account *budget.Account, first Number) {
-	s.endpoint, s.session, s.account = e, session, account
+func (s *Set) Init(e *Endpoint, user User, session *sessions.Record, account *budget.Account, first Number) {
+	s.endpoint, s.user, s.session, s.account = e, user, session, account
 	s.first = uint64(first)
 	s.last = s.first
 }
 
 // Listening reports whether a GET is attached to one of the streams.
 func (s *Set) Listening() bool { return s.attached.Load() > 0 }
+
+// detach counts a GET out.
+func (s *Set) detach() {
+	s.user.Used()
+	s.attached.Add(-1)
+}
 
 // Empty reports whether no stream of a call is here, be it for somebody who comes back, and nobody listens.
 func (s *Set) Empty() bool {

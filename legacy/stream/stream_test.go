@@ -24,6 +24,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// unused is a session that nobody asks when it was used.
+type unused struct{}
+
+func (unused) Used() {}
+
 // set returns the streams of a session at a replica with this number.
 func set(t *testing.T, replica downstream.ReplicaID) *Set {
 	e := NewEndpoint(Options{
@@ -32,7 +37,7 @@ func set(t *testing.T, replica downstream.ReplicaID) *Set {
 	})
 	t.Cleanup(e.Close)
 	s := new(Set)
-	s.Init(e, &sessions.Record{ID: "s", Version: mcp.V20250618}, nil, First(replica, 0))
+	s.Init(e, unused{}, &sessions.Record{ID: "s", Version: mcp.V20250618}, nil, First(replica, 0))
 	return s
 }
 

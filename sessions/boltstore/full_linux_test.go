@@ -122,3 +122,62 @@ func fill(t *testing.T, path string) {
 	}
 	_ = file.Close()
 }
+
+// TestSessionsThatTheFileNeverTookAreEndedOnAFullDisk: somebody else has filled the disk before the journal of a young store was full
+// for the first time, so that there is nothing in the file whose removal makes room, and what is refused takes none of what is in reserve.
+func TestSessionsThatTheFileNeverTookAreEndedOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skip("left out: this user may not mount a small disk:", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	path := filepath.Join(dir, "sessions.db")
+	opt := Options{journal: 1 << 20}
+	s := open(t, path, opt)
+	session := func(i int) string { return store.Name(fmt.Sprint(i)) }
+	fill(t, filepath.Join(dir, "ballast"))
+	sessions := 0
+	for err := error(nil); err == nil; sessions++ {
+		for n := 0; err == nil && n < 10; n++ {
+			err = s.Commit(background, session(sessions), put(fmt.Sprint("f", n), strings.Repeat("x", 3_000)))
+		}
+	}
+	s.short = false // and an end may be the first to find that out
+	if err := s.End(background, session(sessions-1)); err != nil {
+		t.Errorf("as the disk turns out to be full: %v", err)
+	}
+	for range 20 {
+		if s.Commit(background, session(0), put("f0", strings.Repeat("y", 3_000))) == nil {
+			t.Fatal("it has room")
+		}
+	}
+	end := func(s *Store, from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			if err := s.End(background, session(i)); err != nil {
+				t.Fatalf("ending session %d of %d: %v", i, sessions, err)
+			}
+		}
+	}
+	end(s, 1, sessions/3)
+	_ = s.db.Close() // as a crash does
+	s = open(t, path, opt)
+	if list, err := s.Load(background, session(sessions/3-1)); err != nil || len(list) != 0 {
+		t.Errorf("an ended session has %d records, %v", len(list), err)
+	}
+	end(s, sessions/3, 2*sessions/3)
+	_ = s.Close() // it says that there was no room
+	s = open(t, path, opt)
+	end(s, 2*sessions/3, sessions)
+	if list, err := s.Load(background, session(0)); err != nil || len(list) != 10 {
+		t.Errorf("the session that was not ended has %d records, %v", len(list), err)
+	}
+	for n := range 100 {
+		if err := s.Commit(background, store.Name("later"), put(fmt.Sprint("f", n), strings.Repeat("x", 3_000))); err != nil {
+			t.Fatalf("with room again: record %d: %v", n, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -21,10 +21,12 @@ import (
 // with the changes of one write. A frame names the generation of the journal, which the
 // store's file names, too; others are of earlier rounds and count for nothing. One of a later round
 // says that the file has gone back to what it was before. Behind it
-// half as much is a reserve, which goes back to a full disk for what makes room there.
+// a quarter as much is for frames that only end sessions, when the file takes nothing of what is before them, and half as much is a
+// reserve, which goes back to a full disk for what makes room there.
 type journal struct {
 	file       *os.File
 	size       int64
+	room       int64 // where frames that only end sessions are to end; size: as all others
 	generation uint64
 	number     uint32 // of the newest generation
 	next       uint64 // the number of the next frame
@@ -178,24 +180,35 @@ func (s *Store) renewJournal(path string, size int64, used bool) error {
 	info, err := j.file.Stat()
 	if err == nil && info.Size() < j.size { // of a store that was not used yet
 		j.size = 0
+		j.measure()
 	}
 	return err
 }
 
 // resize makes the journal one of another size, 0 where there is no room for it.
 func (j *journal) resize(path string, size int64) error {
+	const most = 3 // quarters more: for ends, and the reserve
+	defer j.measure()
 	info, err := j.file.Stat()
-	if err != nil || info.Size() == size+size/2 {
+	if err != nil || info.Size() == size+most*(size/4) {
 		j.size = size
 		return err
 	}
-	for _, reserve := range [...]int64{size / 2, 0} {
-		if j.size = size; j.make(path, size+reserve) == nil {
+	for quarters := int64(most); quarters >= 0; quarters-- {
+		if j.size = size; j.make(path, size+quarters*(size/4)) == nil {
 			return nil
 		}
 	}
 	j.size = 0 // above all, the disk is full: commits go into the file
 	return j.file.Truncate(0)
+}
+
+// measure finds out how much of the file is for ends. It may be smaller, or an earlier build's.
+func (j *journal) measure() {
+	j.room = j.size
+	if info, err := j.file.Stat(); err == nil {
+		j.room = max(j.size, min(info.Size(), j.size+j.size/4))
+	}
 }
 
 // wipe removes what may still stand behind the frames that were read, so that more can follow these.
@@ -205,7 +218,7 @@ func (j *journal) wipe() error {
 			return err
 		}
 	}
-	_, err := j.file.WriteAt(make([]byte, j.size-j.at), j.at)
+	_, err := j.file.WriteAt(make([]byte, j.room-j.at), j.at)
 	return errors.Join(err, j.sync())
 }
 
@@ -213,13 +226,13 @@ func (j *journal) wipe() error {
 // more, and has it on the disk when it returns.
 func (j *journal) prime() error {
 	j.begin(j.generation)
-	return j.write(nil, true)
+	return j.write(nil, true, j.size)
 }
 
 // spend gives the reserve back to the disk, and reports whether there was one.
 func (j *journal) spend() bool {
 	info, err := j.file.Stat()
-	return err == nil && info.Size() > j.size && j.file.Truncate(j.size) == nil
+	return err == nil && info.Size() > j.room && j.file.Truncate(j.room) == nil
 }
 
 // open opens the file, or makes it unless it must be there.
@@ -231,7 +244,9 @@ func (j *journal) open(path string, must bool) error {
 	case must && info.Size() < j.size:
 		return fmt.Errorf("%w: its journal has %d bytes of %d", store.ErrCorrupt, info.Size(), j.size)
 	}
-	j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		j.measure()
+	}
 	return err
 }
 
@@ -265,8 +280,8 @@ func (j *journal) begin(generation uint64) {
 	j.number = max(j.number, number)
 }
 
-// write adds a frame. After an error nothing was kept.
-func (j *journal) write(changes []done, sync bool) error {
+// write adds a frame that ends where it is to, or before. After an error nothing was kept.
+func (j *journal) write(changes []done, sync bool, limit int64) error {
 	if j.failed {
 		return errFull
 	}
@@ -284,11 +299,11 @@ func (j *journal) write(changes []done, sync bool) error {
 		j.buf = binary.BigEndian.AppendUint16(j.buf, uint16(keySize(at))) //nolint:gosec // MaxID bounds it
 		j.buf = binary.BigEndian.AppendUint32(j.buf, length)
 		j.buf = append(appendKey(j.buf, at), raw...)
-		if j.at+int64(len(j.buf)) > j.size {
+		if j.at+int64(len(j.buf)) > limit {
 			return errFull
 		}
 	}
-	if j.at+int64(len(j.buf)) > j.size {
+	if j.at+int64(len(j.buf)) > limit {
 		return errFull
 	}
 	binary.BigEndian.PutUint64(j.buf[8:], j.generation)

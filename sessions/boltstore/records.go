@@ -177,7 +177,7 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 
 // End implements store.Store.
 func (s *Store) End(ctx context.Context, session string) error {
-	return s.do(ctx, func(b *batch) error {
+	return s.give(ctx, &request{ends: true, apply: func(b *batch) error {
 		for _, e := range slices.Clone(b.recent[session]) {
 			b.free(e.at(session), e.entry)
 		}
@@ -187,7 +187,7 @@ func (s *Store) End(ctx context.Context, session string) error {
 			}
 		})
 		return nil
-	})
+	}})
 }
 
 // List implements store.Store.

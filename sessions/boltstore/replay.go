@@ -14,7 +14,7 @@ import (
 // replay makes recent what the journal has.
 func (s *Store) replay(state byte) error {
 	j := s.journal
-	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, j.size))
+	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, j.room))
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type queue struct {
 type request struct {
 	apply func(*batch) error // changes nothing when it fails; may be called again
 	size  int                // bytes of the values, where they may be many
+	ends  bool               // it only ends a session
 	err   error              // may be read when done is closed
 	done  chan struct{}      // nil: the writer's own
 }
@@ -42,6 +43,11 @@ func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
 
 // doLarge is do for a change whose values have so many bytes.
 func (s *Store) doLarge(ctx context.Context, size int, apply func(*batch) error) error {
+	return s.give(ctx, &request{apply: apply, size: size})
+}
+
+// give has a request carried out.
+func (s *Store) give(ctx context.Context, r *request) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
@@ -51,7 +57,6 @@ func (s *Store) doLarge(ctx context.Context, size int, apply func(*batch) error)
 		q.mu.Unlock()
 		return store.ErrClosed
 	}
-	r := &request{apply: apply, size: size}
 	mine := !q.writing
 	if mine {
 		q.writing = true
@@ -162,9 +167,28 @@ func (s *Store) goOn() bool {
 	return q.writing
 }
 
-// commit carries out requests with one write. One that doesn't apply changes nothing and
-// leaves the others alone.
+// commit carries out requests, which share a write unless the file takes nothing: then ends have room of their own.
 func (s *Store) commit(requests []*request) {
+	if !s.short {
+		err := s.carryOut(requests, false)
+		if err == nil || !s.short {
+			answer(requests, err)
+			return
+		}
+	}
+	ends := slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return !r.ends })
+	others := slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return r.ends })
+	if len(ends) > 0 {
+		answer(ends, s.carryOut(ends, true))
+	}
+	if len(others) > 0 {
+		answer(others, s.carryOut(others, false))
+	}
+}
+
+// carryOut carries out requests with one write. One that doesn't apply changes nothing and
+// leaves the others alone. ends: they are all that they do. After an error nothing was done.
+func (s *Store) carryOut(requests []*request, ends bool) error {
 	b := &s.batch
 	*b = batch{below: &s.below, recent: s.recent, done: b.done[:0]}
 	err := s.look()
@@ -174,7 +198,7 @@ func (s *Store) commit(requests []*request) {
 	switch {
 	case err != nil:
 	case s.short && slices.ContainsFunc(b.done, func(d done) bool { return d.frees }):
-		err = s.makeRoom(b)
+		err = s.makeRoom(b, ends)
 	default:
 		err = s.keep(b, requests)
 	}
@@ -184,6 +208,15 @@ func (s *Store) commit(requests []*request) {
 		b.takeBack()
 		s.mu.Unlock()
 	}
+	clear(b.done) // it is to keep nothing alive
+	if cap(b.done) > maxBatch {
+		b.done = nil
+	}
+	return err
+}
+
+// answer tells those who wait what became of their requests, together.
+func answer(requests []*request, err error) {
 	for _, r := range requests {
 		if err != nil {
 			r.err = plain(err)
@@ -191,10 +224,6 @@ func (s *Store) commit(requests []*request) {
 		if r.done != nil {
 			close(r.done)
 		}
-	}
-	clear(b.done) // it is to keep nothing alive
-	if cap(b.done) > maxBatch {
-		b.done = nil
 	}
 }
 
@@ -232,10 +261,10 @@ func (s *Store) keep(b *batch, requests []*request) error {
 	switch {
 	case !b.toFile && len(b.done) == 0:
 		if b.tells {
-			_ = s.journal.write(nil, false) // there is no need for it
+			_ = s.journal.write(nil, false, s.journal.size) // there is no need for it
 		}
 		return nil
-	case !b.toFile && s.journal.write(b.done, !s.relaxed) == nil:
+	case !b.toFile && s.journal.write(b.done, !s.relaxed, s.journal.size) == nil:
 		return nil
 	case s.journal.at == 0: // nothing else is recent
 		return s.settle(s.state())
@@ -249,46 +278,10 @@ func (s *Store) keep(b *batch, requests []*request) error {
 	if err := s.apply(b, requests); err != nil {
 		return err
 	}
-	if len(b.done) == 0 || s.journal.write(b.done, !s.relaxed) == nil {
+	if len(b.done) == 0 || s.journal.write(b.done, !s.relaxed, s.journal.size) == nil {
 		return nil
 	}
 	return s.settle(s.state())
-}
-
-// makeRoom writes down what was done on a disk that may be full: what is freed makes room for all else that is
-// recent. It is gone from the file for good then, also where that room is too little: of a session whose end
-// fails a part may be left. All else is done as a whole or not at all.
-func (s *Store) makeRoom(b *batch) error {
-	kept := s.journal.write(b.done, !s.relaxed)
-	err := s.free(b.done)
-	if err != nil && s.journal.spend() {
-		err = s.free(b.done)
-	}
-	switch {
-	case kept == nil && err == nil:
-		_ = s.settleInParts(s.state(), nil) // what was done is in the journal
-		return nil
-	case kept == nil:
-		return nil
-	case err == nil:
-		err = s.settleInParts(s.state(), b.done)
-	}
-	return err
-}
-
-// free takes out of the file what was freed.
-func (s *Store) free(changes []done) error {
-	return s.update(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketName)
-		for i := range changes {
-			if changes[i].frees {
-				if err := b.Delete(keyOf(changes[i].at)); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
 }
 
 // settle brings all that is recent into the file, as a whole or not at all, and begins the journal anew.

@@ -1,0 +1,55 @@
+package boltstore
+
+import bolt "go.etcd.io/bbolt"
+
+// makeRoom writes down what was done on a disk that may be full: what is freed makes room for all else that is
+// recent. It is gone from the file for good then, also where that room is too little: of a session whose end
+// fails a part may be left. All else is done as a whole or not at all. ends: nothing else was done, and the journal has room for that which
+// needs none on the disk. What is recent may be nowhere else.
+func (s *Store) makeRoom(b *batch, ends bool) error {
+	limit := s.journal.size
+	if ends {
+		limit = s.journal.room
+	}
+	kept := s.journal.write(b.done, !s.relaxed, limit)
+	err := s.free(b.done)
+	if err != nil && s.journal.spend() {
+		err = s.free(b.done)
+	}
+	switch {
+	case kept == nil && err == nil:
+		if s.settleInParts(s.state(), nil) != nil && s.little() && s.journal.spend() { // what was done is in the journal
+			_ = s.settleInParts(s.state(), nil)
+		}
+		return nil
+	case kept == nil:
+		return nil
+	case err == nil:
+		err = s.settleInParts(s.state(), b.done)
+	}
+	return err
+}
+
+// little reports whether what is recent leaves most of the reserve to those who make more room.
+func (s *Store) little() bool {
+	bytes := int64(0)
+	for _, e := range s.recent.all() {
+		bytes += int64(len(e.raw))
+	}
+	return bytes < s.journal.size/16
+}
+
+// free takes out of the file what was freed.
+func (s *Store) free(changes []done) error {
+	return s.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketName)
+		for i := range changes {
+			if changes[i].frees {
+				if err := b.Delete(keyOf(changes[i].at)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
