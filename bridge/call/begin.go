@@ -1,7 +1,6 @@
 package call
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/again"
@@ -162,15 +161,6 @@ func (k *Call) Conclude() {
 	if waits {
 		k.Drive(mrtr.Failed(cause))
 	}
-}
-
-// causeLocked is why a call ends before its time, and says of one that is more than asked for at its server, or may be, that nobody
-// knows what became of it.
-func (k *Call) causeLocked(cause error) error {
-	if k.flow.State == mrtr.Admitted || k.flow.State == mrtr.Gathering {
-		return cause
-	}
-	return fmt.Errorf("%w; whether the call was executed is not known", cause)
 }
 
 // Remind puts a question to the client again, under its id: it left, and was lost before the client

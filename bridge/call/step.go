@@ -1,6 +1,7 @@
 package call
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -119,6 +120,15 @@ func (k *Call) feedLocked(ev mrtr.Event, d *decision) {
 		k.suspendLocked(d)
 	}
 	k.armLocked(at.Now)
+}
+
+// causeLocked is why a call ends before its time, and says of one that is more than asked for at its server, or may be, that nobody
+// knows what became of it.
+func (k *Call) causeLocked(cause error) error {
+	if k.flow.State == mrtr.Admitted || k.flow.State == mrtr.Gathering {
+		return cause
+	}
+	return fmt.Errorf("%w; whether the call was executed is not known", cause)
 }
 
 // applyLocked turns an action into effects and the next request, and returns events
