@@ -43,6 +43,7 @@ const (
 // Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
 type Passage struct {
 	hold budget.Hold
+	size int             // of the record
 	turn func()          // gives it back; nil: it has none
 	back *budget.Account // of whom it is, where it comes back alone, and its hold is nobody's; nil: it does not
 }
@@ -56,14 +57,15 @@ func (p *Passage) Over() {
 	p.Yield()
 }
 
-// Yield gives the turn back of a record that was read, and stays for as long as others may take: it goes on being charged, to whom it is of.
+// Yield gives the turn back of a record that was read, and stays for as long as others may take: what stays goes on being charged, to whom
+// it is of.
 func (p *Passage) Yield() {
+	stays := min(p.hold.Bytes(), timesBack*p.size)
 	if p.back != nil {
-		bytes := p.hold.Bytes()
 		p.hold.Release()
 		p.hold, p.back = budget.On(p.back), nil
-		p.hold.Charge(bytes)
 	}
+	p.hold.Owe(stays)
 	if p.turn != nil {
 		p.turn()
 		p.turn = nil
@@ -82,7 +84,7 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 	if haste == Owed || haste == OwedInTurn { // the first perhaps by who has a turn
 		return k.owed(ctx, account, who, size, haste), nil
 	}
-	p := &Passage{hold: budget.On(account)}
+	p := &Passage{hold: budget.On(account), size: size}
 	large := size >= largeRecord && haste != Unturned
 	if large {
 		if err := p.queue(ctx, k.set.passing, who, haste); err != nil {
@@ -107,7 +109,7 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 
 // owed has a record read that cannot be refused.
 func (k passages) owed(ctx context.Context, account *budget.Account, who turns.Who, size int, haste Haste) *Passage {
-	p := &Passage{hold: budget.On(account)}
+	p := &Passage{hold: budget.On(account), size: size}
 	if size >= largeRecord && haste == OwedInTurn {
 		_ = p.queueAlone(ctx, k.set.opt.Memory, who, haste) // it has waited for long enough
 	}
