@@ -25,6 +25,7 @@ type shaky struct {
 	alone   bool // one process has it
 	away    atomic.Bool
 	unheard atomic.Bool // the next change is made, and nobody hears of it
+	leaves  bool        // it is away from then on
 	hung    hung
 }
 
@@ -41,6 +42,7 @@ func (s *shaky) Commit(ctx context.Context, session string, changes ...store.Cha
 	}
 	err := s.Store.Commit(ctx, session, changes...)
 	if err == nil && s.unheard.Swap(false) {
+		s.away.Store(s.leaves)
 		return errAway
 	}
 	return err
@@ -241,6 +243,36 @@ func TestAChangeThatWasMadeUnheardIsNoChangeOfAnother(t *testing.T) {
 		want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), http.StatusOK)
 		want(t, "its level in another process", b.last().level, "error")
 	})
+}
+
+// TestARemovalThatWasMadeUnheardIsNoOtherReplicas: of a call whose last word has no room in the store. It is tried again once that is back,
+// finds no record, and the answer, which is in memory, stays.
+func TestARemovalThatWasMadeUnheardIsNoOtherReplicas(t *testing.T) {
+	for name, c := range map[string]struct {
+		alone bool
+		wait  time.Duration
+	}{"shared": {}, "shared, and waited for": {wait: time.Minute}, "alone": {alone: true}, "alone, and waited for": {true, time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				s := &shaky{Store: opt.Store, alone: c.alone, leaves: true}
+				opt.Store, opt.StoreRoom, opt.StoreWait, opt.Retention = s, budget.NewRoom(8<<10), c.wait, time.Hour
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20251125)
+				k := p.lost(b, false)
+				question := fmt.Sprintf("%d-2", k.Address().Stream)
+				want(t, "a question", k.ask(time.Hour, nil), nil)
+				s.unheard.Store(true)
+				k.finish(`"` + strings.Repeat("r", 64<<10) + `"`)
+				want(t, "the store is away", s.away.Swap(false), true)
+				time.Sleep(time.Minute)
+				resp := p.get(question)
+				if said := text(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(said, "rrr") {
+					t.Errorf("the answer: %d %.200s", resp.StatusCode, said)
+				}
+			})
+		})
+	}
 }
 
 // TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway, unlike an answer: its client would give that again.
