@@ -275,6 +275,36 @@ func TestARemovalThatWasMadeUnheardIsNoOtherReplicas(t *testing.T) {
 	}
 }
 
+// TestARemovalByAnotherReplicaCounts: it ended a call whose last word the store did not take here. Nothing was removed here, so the answer goes.
+func TestARemovalByAnotherReplicaCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		s := &shaky{Store: opt.Store}
+		opt.Store, opt.Retention = s, time.Hour
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		k := p.lost(b, false)
+		question := fmt.Sprintf("%d-2", k.Address().Stream)
+		want(t, "a question", k.ask(time.Hour, nil), nil)
+		s.unheard.Store(true)
+		s.leaves = true
+		k.finish(`"r"`)
+		want(t, "the store is away", s.away.Load(), true)
+		page, err := s.List(t.Context(), "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			if r.Kind == store.Flow {
+				want(t, "its removal", s.Store.Commit(t.Context(), r.Session, store.Change{Kind: r.Kind, ID: r.ID, Replaces: store.Any, Delete: true}), nil)
+			}
+		}
+		s.away.Store(false)
+		time.Sleep(time.Minute)
+		want(t, "the answer", p.get(question).StatusCode, http.StatusBadRequest)
+	})
+}
+
 // TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway, unlike an answer: its client would give that again.
 func TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
