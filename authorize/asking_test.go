@@ -211,6 +211,24 @@ func TestAPageThatNobodyAnswersIsFollowedByNone(t *testing.T) {
 	}
 }
 
+// The first attempt may end before the one that was put behind it runs: that one follows it all the same, and is widened by nobody
+// from then on.
+func TestAnAttemptThatEndedBeforeItsFollowerRanIsFollowed(t *testing.T) {
+	a := newAgent(t, issuer.New(t), nil)
+	for name, c := range map[string]struct{ of, want error }{"nobody came": {errNobody, errNobody}, "somebody signed in": {nil, nil}} {
+		first := &attempt{agent: a, err: c.of, done: make(chan struct{})}
+		close(first.done)
+		first.end()
+		next := &attempt{agent: a, before: first}
+		if err := next.follows(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: told %v, want %v", name, err, c.want)
+		}
+		if next.before != nil {
+			t.Errorf("%s: others widen it while it runs, and are sent to the attempt that has ended", name)
+		}
+	}
+}
+
 // Whoever shows the page itself (Invite) may come while an attempt is under way that needs nobody in the end, like a renewal: the
 // page of its own attempt is told at once then, since nothing else opens it.
 func TestWhoIsInvitedIsToldOfThePageThatFollowsAnAttemptWithoutOne(t *testing.T) {

@@ -60,7 +60,7 @@ func (t *attempt) showForLocked(refused *Refusal) {
 // told returns a channel that is closed when it is known what the person can do.
 // It is also closed where the attempt that came first has ended without that: one asks again then.
 func (t *attempt) told() <-chan struct{} {
-	t = t.front()
+	t = t.shows()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
@@ -82,8 +82,9 @@ func (t *attempt) end() {
 	}
 }
 
-// front returns the attempt that is under way: the person finishes that one first.
-func (t *attempt) front() *attempt {
+// shows returns the attempt whose page the person is told of: that of the one before comes first, until its end is told, too (end).
+// That end is no reason not to follow it: it may come before this one runs (follows).
+func (t *attempt) shows() *attempt {
 	t.agent.mu.Lock()
 	defer t.agent.mu.Unlock()
 	if t.before != nil && !t.before.hasEnded() {
@@ -100,7 +101,7 @@ func (t *attempt) hasEnded() bool {
 
 // hasPage reports whether there is an address for the person.
 func (t *attempt) hasPage() bool {
-	t = t.front()
+	t = t.shows()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.tell.URL != ""
@@ -108,7 +109,7 @@ func (t *attempt) hasPage() bool {
 
 // pending says what the person can do meanwhile, or that there is nothing to do.
 func (t *attempt) pending() error {
-	t = t.front()
+	t = t.shows()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.quiet {
@@ -146,11 +147,13 @@ func (t *attempt) run(ctx context.Context) {
 	}
 }
 
-// follows waits for the end of the attempt before. Where nobody came for that, this one is over,
+// follows waits for the end of the attempt before, which may have come already. Where nobody came for that, this one is over,
 // too: nobody may wait for its page any more.
 func (t *attempt) follows(ctx context.Context) error {
-	before := t.front()
-	if before == t {
+	t.agent.mu.Lock()
+	before := t.before
+	t.agent.mu.Unlock()
+	if before == nil {
 		return nil
 	}
 	select {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -232,32 +231,25 @@ func TestNewcomersAreServedWhileLargeCallsOfTwoMountsAreLookedAt(t *testing.T) {
 	})
 }
 
-// TestWhoTakesItsTimeIsChargedForWhatComesBackAlone: a client that polls, and reads nothing.
+// TestWhoTakesItsTimeIsChargedForWhatComesBackAlone: clients that poll, and read nothing. What stays is charged to them, not what it took
+// to read it.
 func TestWhoTakesItsTimeIsChargedForWhatComesBackAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opt, b := stored(), newFake()
+		opt, memory := stored(), budget.New(8*flowSize)
+		all := []polled{asksAtLength(t, opt), asksAtLength(t, opt)}
+		opt, b := next(opt, memory)
 		opt.Replica, opt.Poll, opt.Unload, opt.MaxUnloaded = homeID, time.Second, time.Hour, 100
-		_, p := servePipe(t, opt, b)
-		p.initialize(mcp.V20251125)
-		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
-		k := <-b.held
-		question := downstream.Question(`"q"`, "elicitation/create", []byte(`{"message":"`+strings.Repeat("x", flowSize)+`"}`))
-		want(t, "a question", k.Checkpointer().Save(downstream.Checkpoint{
-			Request: k.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour,
-		}), nil)
-		<-answer
-		stream := k.Address().Stream
-		opt, b = next(opt, budget.New(8*flowSize))
-		opt.Replica = homeID
 		h, q := servePipe(t, opt, b)
-		q.goOn(b, p.session)
-		conn, err := q.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost")
-		if err != nil {
-			t.Fatal(err)
+		for _, k := range all {
+			q.goOn(b, k.session)
+			before := memory.Used()
+			q.pollsSlowly(k)
+			synctest.Wait()
+			if held := memory.Used() - before; held < 2*flowSize || held >= 3*flowSize {
+				t.Errorf("what stays is charged %d bytes", held)
+			}
+			want(t, "beside that its session may not have as much again", budget.Short(q.live(h).Account().Take(5*flowSize/2)), true)
 		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: %s\r\nLast-Event-ID: %d-1\r\n\r\n", q.session, q.version, stream)
-		synctest.Wait()
-		want(t, "its session holds too much meanwhile", q.live(h).Account().Tight(), true)
+		want(t, "newcomers are refused", memory.Full(), false)
 	})
 }

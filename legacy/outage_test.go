@@ -25,6 +25,7 @@ type shaky struct {
 	alone   bool // one process has it
 	away    atomic.Bool
 	unheard atomic.Bool // the next change is made, and nobody hears of it
+	leaves  bool        // it is away from then on
 	hung    hung
 }
 
@@ -41,6 +42,7 @@ func (s *shaky) Commit(ctx context.Context, session string, changes ...store.Cha
 	}
 	err := s.Store.Commit(ctx, session, changes...)
 	if err == nil && s.unheard.Swap(false) {
+		s.away.Store(s.leaves)
 		return errAway
 	}
 	return err
@@ -240,6 +242,66 @@ func TestAChangeThatWasMadeUnheardIsNoChangeOfAnother(t *testing.T) {
 		_, p = p.another(opt, b)
 		want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), http.StatusOK)
 		want(t, "its level in another process", b.last().level, "error")
+	})
+}
+
+// TestARemovalThatWasMadeUnheardIsNoOtherReplicas: of a call whose last word has no room in the store. It is tried again once that is back,
+// finds no record, and the answer, which is in memory, stays.
+func TestARemovalThatWasMadeUnheardIsNoOtherReplicas(t *testing.T) {
+	for name, c := range map[string]struct {
+		alone bool
+		wait  time.Duration
+	}{"shared": {}, "shared, and waited for": {wait: time.Minute}, "alone": {alone: true}, "alone, and waited for": {true, time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				s := &shaky{Store: opt.Store, alone: c.alone, leaves: true}
+				opt.Store, opt.StoreRoom, opt.StoreWait, opt.Retention = s, budget.NewRoom(8<<10), c.wait, time.Hour
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20251125)
+				k := p.lost(b, false)
+				question := fmt.Sprintf("%d-2", k.Address().Stream)
+				want(t, "a question", k.ask(time.Hour, nil), nil)
+				s.unheard.Store(true)
+				k.finish(`"` + strings.Repeat("r", 64<<10) + `"`)
+				want(t, "the store is away", s.away.Swap(false), true)
+				time.Sleep(time.Minute)
+				resp := p.get(question)
+				if said := text(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(said, "rrr") {
+					t.Errorf("the answer: %d %.200s", resp.StatusCode, said)
+				}
+			})
+		})
+	}
+}
+
+// TestARemovalByAnotherReplicaCounts: it ended a call whose last word the store did not take here. Nothing was removed here, so the answer goes.
+func TestARemovalByAnotherReplicaCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		s := &shaky{Store: opt.Store}
+		opt.Store, opt.Retention = s, time.Hour
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		k := p.lost(b, false)
+		question := fmt.Sprintf("%d-2", k.Address().Stream)
+		want(t, "a question", k.ask(time.Hour, nil), nil)
+		s.unheard.Store(true)
+		s.leaves = true
+		k.finish(`"r"`)
+		want(t, "the store is away", s.away.Load(), true)
+		page, err := s.List(t.Context(), "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			if r.Kind == store.Flow {
+				want(t, "its removal", s.Store.Commit(t.Context(), r.Session, store.Change{Kind: r.Kind, ID: r.ID, Replaces: store.Any, Delete: true}), nil)
+			}
+		}
+		s.away.Store(false)
+		time.Sleep(time.Minute)
+		want(t, "the answer", p.get(question).StatusCode, http.StatusBadRequest)
 	})
 }
 

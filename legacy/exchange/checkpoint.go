@@ -21,7 +21,7 @@ type storedCall struct {
 	id      string     // of the record in the store, once there was one
 	version uint64     // of it
 	unsure  bool       // the store may have a newer one than that, or one at all
-	perhaps bool       // an earlier try of the change that is made now failed, and may have made it all the same
+	removed bool       // the store may have removed it, though it failed as it was to
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
 	word    bool       // but the call's last word

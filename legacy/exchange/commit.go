@@ -14,7 +14,7 @@ type waiting struct {
 	most time.Duration
 	over func() bool // nobody needs the change any more; nil: somebody does
 	long bool        // whatever the settings say
-	// again: it was tried before, and who tries now and then is to try once.
+	// again: it was tried before, so a store that hangs is not asked once more when time is up.
 	again bool
 }
 
@@ -39,10 +39,6 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 		sc.id = recordID(sc.record.Stream)
 	}
 	record.Kind, record.ID = store.Flow, sc.id
-	again := w.again
-	if !again {
-		sc.perhaps = false
-	}
 	for began := time.Now(); ; {
 		record.Replaces = sc.version
 		err := ex.session.ChangeCalls(record)
@@ -53,7 +49,7 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 		}
 		if errors.Is(err, downstream.ErrGone) {
 			made := false
-			made, err = sc.reclaim(ex, last, sc.perhaps && record.Delete)
+			made, err = sc.reclaim(ex, last)
 			switch {
 			case made || errors.Is(err, downstream.ErrGone):
 				return err
@@ -61,15 +57,15 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 				continue
 			} // else the store is yet to say whose the call is
 		} else if !errors.Is(err, store.ErrUnreachable) {
-			sc.unsure, sc.perhaps = true, true
+			sc.unsure, sc.removed = true, record.Delete
 		}
 		switch {
 		case w.over != nil && w.over():
 			return downstream.ErrGone
-		case time.Since(began) >= w.longest(ex, err) && (again || !isSlow(err)):
+		case time.Since(began) >= w.longest(ex, err) && (w.again || !isSlow(err)):
 			return err
 		}
-		again = true // above all, a process that was paused has missed a reply, and is to ask again
+		w.again = true // above all, a process that was paused has missed a reply, and is to ask again
 		if !ex.session.Pause() {
 			return err
 		}
@@ -78,15 +74,15 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 
 // reclaim looks why the record is not the expected one. A change was made, and the store could
 // not say so any more, where the record is the one that follows it: another replica that has
-// taken the call over says so in that one, and has its own last word in a later one. removed: if
-// there is none, that is right.
-func (sc *storedCall) reclaim(ex *Exchange, last, removed bool) (made bool, err error) {
+// taken the call over says so in that one, and has its own last word in a later one.
+func (sc *storedCall) reclaim(ex *Exchange, last bool) (made bool, err error) {
 	found, err := Find(ex.session, Meant{Stream: sc.record.Stream, Is: isFlow, Owed: true})
 	defer found.Over()
 	switch {
 	case err != nil:
 		return false, err
 	case found == nil && last:
+		removed := sc.removed
 		if !removed {
 			removed, err = ex.session.Vanished() // with all its calls, so that nobody else has this one
 		}

@@ -15,7 +15,7 @@ import (
 // removeLater removes, in the background, what the store could not remove when the call ended: whoever
 // answers its question would have the call go on. It ends with the record and with the process. slow says that the store hung.
 func (sc *storedCall) removeLater(ex *Exchange, slow bool) {
-	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}, kept: sc.kept}
+	rest := &storedCall{version: sc.version, unsure: sc.unsure, removed: sc.removed, record: callRecord{Stream: sc.record.Stream}, kept: sc.kept}
 	of := &Exchange{end: ex.end, session: ex.session} // without what the call held
 	was := weak.Make(ex.stream.Load())                // which the session keeps for as long as it is there to be found
 	tried := ex.session.Later(&session.LateCall{Request: sc.record.Request, Asked: sc.version > 0, Slow: slow, Within: time.Until(sc.expires), Remove: func(stop func() bool) bool {

@@ -57,14 +57,15 @@ func (p *Passage) Over() {
 	p.Yield()
 }
 
-// Yield gives the turn back of a record that was read, and stays for as long as others may take: it goes on being charged, to whom it is of.
+// Yield gives the turn back of a record that was read, and stays for as long as others may take: what stays goes on being charged, to whom
+// it is of.
 func (p *Passage) Yield() {
+	stays := min(p.hold.Bytes(), timesBack*p.size)
 	if p.back != nil {
-		bytes := p.hold.Bytes()
 		p.hold.Release()
 		p.hold, p.back = budget.On(p.back), nil
-		p.hold.Charge(bytes)
 	}
+	p.hold.Owe(stays)
 	if p.turn != nil {
 		p.turn()
 		p.turn = nil
