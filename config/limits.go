@@ -134,11 +134,11 @@ type Limits struct {
 	// Resources that one session may be subscribed to. Their URIs may have 1 KiB on average.
 	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
 	// Subscriptions at the server: to list changes, which sessions with the same credentials share, and one for each session
-	// that has subscribed to resources, which is two while another takes its place, and for two seconds afterwards. One more ends one that nobody hears; where there is none, the session does not hear of
-	// changes, and the log says so, or its resources/subscribe is refused. Who has an eighth of them or more, with credentials
-	// that the server does not vouch for from one address, does not get the last eighth. Together with streams that are
-	// handed on, and answers of a legacy server that have begun, there are in the whole process no more than a third of the
-	// file descriptors, by the same rule.
+	// that has subscribed to resources, which is two while another takes its place, and for two seconds afterwards. One more
+	// ends one that nobody hears; where there is none, the session does not hear of changes, and the log says so, or its
+	// resources/subscribe is refused. Who has an eighth of them or more, with credentials that the server does not vouch for
+	// from one address, does not get the last eighth. Together with streams that are handed on, and answers of a legacy server
+	// that have begun, there are in the whole process no more than a third of the file descriptors, by the same rule.
 	Listens int `key:"listens" min:"1" max:"1000000"`
 	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP. As many may be,
 	// apart from these, of others who call in it with credentials that it is not bound to. A task that the bridge hosts counts until
