@@ -138,7 +138,9 @@ func (f field) choice(text string) (any, error) {
 		func(i int, _ option) bool { return text == strconv.Itoa(i+1) },
 		func(_ int, o option) bool { return text == o.title },
 		func(_ int, o option) bool { return text == o.value },
-		func(_ int, o option) bool { return strings.EqualFold(text, o.title) || strings.EqualFold(text, o.value) },
+		func(_ int, o option) bool {
+			return strings.EqualFold(text, o.title) || strings.EqualFold(text, o.value)
+		},
 	} {
 		for i, o := range f.options {
 			if meant(i, o) {
