@@ -37,7 +37,7 @@ func TestTheOptionThatIsChosenIsTheAnswer(t *testing.T) {
 			if len(options) != len(odd) {
 				t.Fatalf("%s: %d options\n%s", kind, len(options), body)
 			}
-			status, body := post(t, c, link, hidden.FindStringSubmatch(body)[1], "e="+url.QueryEscape(submitted(options[i][1])), "accept")
+			status, _ := post(t, c, link, hidden.FindStringSubmatch(body)[1], "e="+url.QueryEscape(submitted(options[i][1])), "accept")
 			var answer struct{ Content struct{ E any } }
 			_ = json.Unmarshal([]byte(d.answered()), &answer)
 			got := answer.Content.E
