@@ -24,6 +24,14 @@ type endings struct {
 	observe.Nobody
 	mu    sync.Mutex
 	calls []observe.CallEnd
+
+	questions []observe.Question
+}
+
+func (e *endings) QuestionEnded(q observe.Question) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.questions = append(e.questions, q)
 }
 
 func (e *endings) CallEnded(c observe.CallEnd) {

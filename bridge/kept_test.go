@@ -331,3 +331,73 @@ func TestAQuestionOnAPageIsNoEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestQuestionsThatOthersAnswerAreCounted: once, when what became of them is known, be there a request that
+// waits or not.
+func TestQuestionsThatOthersAnswerAreCounted(t *testing.T) {
+	const action = "name=Ada&action="
+	for name, tc := range map[string]struct {
+		policy ask.Policy
+		then   func(conv *conversation, ada *person, link string)
+		before observe.Outcome // before the same call comes
+	}{
+		"accepted": {ask.Page, func(_ *conversation, ada *person, link string) { ada.answer(link, action+"accept") }, observe.Accepted},
+		"declined": {ask.Page, func(_ *conversation, ada *person, link string) { ada.answer(link, action+"decline") }, observe.Declined},
+		"no one":   {ask.Page, func(*conversation, *person, string) { pass(5 * time.Minute) }, observe.Unanswered},
+		"ended":    {ask.Page, func(conv *conversation, _ *person, _ string) { conv.Close(downstream.ErrStopping) }, observe.Withdrawn},
+		"at once":  {ask.Decline, nil, observe.Declined},
+	} {
+		for _, waits := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				conv, _, ada := mute(t, tc.policy, inputRequired(`"s"`, form1("q")), result(booked))
+				seen := &endings{}
+				conv.Driver.Watch, conv.Driver.Flows.ServerRequest, conv.Driver.Flows.Call = seen, 5*time.Minute, time.Hour
+				if waits {
+					conv.Driver.Wait = time.Hour
+				}
+				c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":7}}`)
+				if tc.then != nil {
+					link := linkOf(t, string(c.notified(mcp.NotificationProgress)[0].Params))
+					pass(time.Minute)
+					tc.then(conv, ada, link)
+					synctest.Wait()
+				}
+				if len(seen.questions) != 1 || seen.questions[0].Outcome != tc.before || !seen.questions[0].Elsewhere || seen.questions[0].Kind != observe.Form {
+					t.Errorf("%s, waits: %t: %+v", name, waits, seen.questions)
+				}
+				if tc.then != nil && !waits && name != "ended" {
+					request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`).result()
+				}
+				if len(seen.questions) != 1 {
+					t.Errorf("%s, waits: %t: %d in the end", name, waits, len(seen.questions))
+				}
+			})
+		}
+	}
+}
+
+// TestACallWhoseQuestionIsOverSaysSo: who looks at a call that waits for the same one learns that nobody is
+// asked any more, and when it ends.
+func TestACallWhoseQuestionIsOverSaysSo(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, _, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+			conv.Driver.Flows.ServerRequest, conv.Driver.Flows.Call = 5*time.Minute, time.Hour
+			first := request(t, conv, "1", mcp.MethodToolsCall, book)
+			pass(time.Minute)
+			look := func() observe.Flow { return conv.Look().Flows[0] }
+			if f := look(); f.Late || f.Questions[0].Answered || !f.Detached {
+				t.Errorf("%+v", f)
+			}
+			if answered {
+				ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+			} else {
+				pass(5 * time.Minute)
+			}
+			if f := look(); f.Late == answered || f.Questions[0].Answered != answered {
+				t.Errorf("answered: %t: %+v", answered, f)
+			}
+			request(t, conv, "2", mcp.MethodToolsCall, book).result()
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -222,15 +223,19 @@ func isCallback(text string) bool {
 	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Port() != "" && u.Path != "" && u.RawQuery == ""
 }
 
-// sharing refuses to give one person's login to whoever can reach the listener.
-func (p *problems) sharing(m *Mount, listen, label string) {
-	if m.Auth.Mode != "agent" || m.Auth.Share == "yes" || strings.HasPrefix(listen, "unix:") {
+// sharing refuses to give one person's login to whoever can reach the listener, be it through that
+// person's browser.
+func (p *problems) sharing(m *Mount, c *Config, label string) {
+	if m.Auth.Mode != "agent" || m.Auth.Share == "yes" {
 		return
 	}
-	if host, _, err := net.SplitHostPort(listen); err != nil || isLoopback(host) {
-		return // what is wrong with the address is told elsewhere
+	host, _, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err == nil && !isLoopback(host) && !strings.HasPrefix(c.Listen, "unix:"): // what is wrong with the address is told elsewhere
+		p.add(label+"auth.mode", "agent would give your login to everyone who can reach %s; listen on loopback or a Unix socket, or set auth.share to yes", shown(c.Listen))
+	case slices.Contains(c.AllowedOrigins, "*"):
+		p.add(label+"auth.mode", "agent would give your login to every web page that a browser opens, since allowed-origins has *; name the origins that may act as you, or set auth.share to yes")
 	}
-	p.add(label+"auth.mode", "agent would give your login to everyone who can reach %s; listen on loopback or a Unix socket, or set auth.share to yes", shown(listen))
 }
 
 func isLoopback(host string) bool {

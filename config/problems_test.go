@@ -80,6 +80,8 @@ func TestProblems(t *testing.T) {
 		"host":                        {yaml: url + "allowed-hosts: ['http://a']\n", want: `@:2: allowed-hosts: "http://a" is no host; write HOST or HOST:PORT, like bridge.example.com`},
 		"terminate for whom":          {yaml: url + "auth: {mode: terminate, clients: {issuer: 'https://login.example'}}\n", want: `@:2: auth.mode: terminate needs public-url or auth.clients.audience: for whom clients' tokens are`},
 		"terminate by a page":         {yaml: url + "public-url: https://b.example\nauth: {mode: terminate, grant: code, clients: {issuer: 'https://login.example'}}\n", want: `@:3: auth.grant: code is the login of one person, which mode terminate does not share; use client-credentials, enterprise or exchange`},
+		"a login for every page":      {yaml: url + "auth: {mode: agent}\nallowed-origins: ['*']\n", want: `@:2: auth.mode: agent would give your login to every web page that a browser opens, since allowed-origins has *; name the origins that may act as you, or set auth.share to yes`},
+		"a login over a socket":       {yaml: url + "auth: {mode: agent}\nlisten: unix:/run/b\nallowed-origins: ['https://a.example', '*']\n", want: `@:2: auth.mode: agent would give your login to every web page that a browser opens, since allowed-origins has *; name the origins that may act as you, or set auth.share to yes`},
 		"a secret for anybody":        {yaml: url + "auth: {mode: agent, client-id: a, client-secret: hush}\n", want: `@:2: auth.client-secret: ` + boundSecret},
 		"a secret in a file":          {yaml: url + "auth: {mode: agent, grant: client-credentials, client-id: a, client-secret-file: /s}\n", want: `@:2: auth.client-secret-file: ` + boundSecret},
 		"a gateway's secret":          {yaml: url + "public-url: https://b.example\nauth: {mode: terminate, grant: client-credentials, client-id: a, client-secret: hush, clients: {issuer: 'https://login.example'}}\n", want: `@:3: auth.client-secret: ` + boundSecret},
@@ -220,5 +222,14 @@ func TestTheTrustedIssuer(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		})
+	}
+}
+
+// A login may be shared with pages by name, or with everybody where that is said.
+func TestALoginIsSharedWithWhomItSays(t *testing.T) {
+	for _, yaml := range []string{"auth: {mode: agent}\nallowed-origins: ['https://a.example']\n", "auth: {mode: agent, share: yes}\nallowed-origins: ['*']\n", "allowed-origins: ['*']\n"} {
+		if _, err := Load(Sources{File: writeFile(t, "upstream: https://a.example/mcp\n"+yaml)}); err != nil {
+			t.Errorf("%s: %v", yaml, err)
+		}
 	}
 }

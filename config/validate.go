@@ -30,7 +30,7 @@ func (c *Config) problems() []Problem {
 	found.memory(c)
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "", len(c.TrustedProxies) > 0)
-		found.sharing(&c.Mount, c.Listen, "")
+		found.sharing(&c.Mount, c, "")
 		found.itself(&c.Mount, c.Listen, "")
 		found.pages([]Mount{c.Mount})
 		return found
@@ -53,7 +53,7 @@ func (p *problems) upstreams(c *Config) {
 	for i := range c.Upstreams {
 		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
 		p.mount(mount, label, len(c.TrustedProxies) > 0)
-		p.sharing(mount, c.Listen, label)
+		p.sharing(mount, c, label)
 		p.itself(mount, c.Listen, label)
 		p.policy(mount, &c.Mount, label)
 		if first, taken := paths[mount.Path]; taken {

@@ -76,6 +76,7 @@ type Flow struct {
 	StateCap  string    // the setting that says so
 	Reachable bool      // what is sent now can get to the client
 	Detached  bool      // no request waits for it: its client gets the answer with the same call again
+	Late      bool      // it is detached, and nobody has answered in time: what the server gets then is that
 	Questions []Open
 }
 

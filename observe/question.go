@@ -94,10 +94,11 @@ func (o Outcome) String() string {
 
 // Question is a question of the server to a client that has ended.
 type Question struct {
-	Kind    Kind
-	Version mcp.Version // of the session
-	Outcome Outcome
-	Took    time.Duration // 0 when it was not asked
+	Kind      Kind
+	Version   mcp.Version // of the session
+	Outcome   Outcome
+	Elsewhere bool          // somebody else was asked: a person on a page, a model, the configuration
+	Took      time.Duration // 0 when the client was not asked
 	// Transport and HTTP are those of the call that it was asked for.
 	Transport Transport
 	HTTP      HTTP

@@ -76,7 +76,7 @@ func (f *Field) value(given []string) ([]byte, string) {
 	if len(given) > 0 {
 		one = given[0]
 	}
-	if f.Kind != Text {
+	if f.Kind == Integer || f.Kind == Number { // blanks make another text of a text, and another option of an option
 		one = strings.TrimSpace(one)
 	}
 	if one == "" && !(len(given) > 0 && f.allowsEmpty()) {
@@ -103,8 +103,8 @@ func (f *Field) allowsEmpty() bool {
 	return f.Kind == Choice && f.Offers("") || f.Kind == Text && f.Required && slices.Equal(f.Default, []string{""})
 }
 
-// Needed reports whether the field cannot stay empty.
-func (f *Field) Needed() bool { return f.Required && !f.allowsEmpty() }
+// Needed reports whether the field cannot stay empty. An option is chosen, also the empty one.
+func (f *Field) Needed() bool { return f.Required && (f.Kind == Choice || !f.allowsEmpty()) }
 
 // Offers reports whether value is one of the options.
 func (f *Field) Offers(value string) bool {

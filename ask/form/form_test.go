@@ -54,6 +54,8 @@ func TestAnswer(t *testing.T) {
 		{"no", `"type":"boolean"`, "", `{"a":false}`},
 		{"choice", `"type":"string","enum":["r","g"]`, "a=g", `{"a":"g"}`},
 		{"no such choice", `"type":"string","enum":["r","g"]`, "a=b", ""},
+		{"choice with a blank", `"type":"string","enum":["g","g "]`, "a=g+", `{"a":"g "}`},
+		{"no such choice with a blank", `"type":"string","enum":["r","g"]`, "a=g+", ""},
 		{"titled choice", `"type":"string","oneOf":[{"const":"r","title":"Red"}]`, "a=r", `{"a":"r"}`},
 		{"choices", `"type":"array","items":{"type":"string","enum":["r","g"]}`, "a=r&a=g", `{"a":["r","g"]}`},
 		{"titled choices", `"type":"array","items":{"anyOf":[{"const":"r","title":"Red"}]}`, "a=r", `{"a":["r"]}`},
@@ -95,8 +97,10 @@ func TestProblemsDoNotRepeatTheValue(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	for schema, want := range map[string]string{
 		`"a":{"type":"string","default":"x"},"b":{"type":"number","default":1.5},"c":{"type":"boolean","default":true},"d":{"type":"array","items":{"enum":["x","y"]},"default":["y"]}`: `{"a":"x","b":1.5,"c":true,"d":["y"]}`,
-		`"a":{"type":"string"}`:                            "",
-		`"a":{"type":"string","enum":["x"],"default":"y"}`: "",
+		`"a":{"type":"string","enum":["b"," b"],"default":" b"}`: `{"a":" b"}`,
+		`"a":{"type":"string","enum":["b"],"default":" b"}`:      "",
+		`"a":{"type":"string"}`:                                  "",
+		`"a":{"type":"string","enum":["x"],"default":"y"}`:       "",
 	} {
 		content, ok := parse(t, schema, `"a"`).Defaults()
 		if string(content) != want || ok != (want != "") {

@@ -3,7 +3,12 @@ package page
 import (
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/internal/budget"
 )
 
@@ -49,3 +54,51 @@ func (d *Desk) unread(w http.ResponseWriter) {
 	secure(w.Header())
 	d.say(w, http.StatusBadRequest, "The answer could not be read", "It may be too long. Go back and try again.")
 }
+
+// read makes the schema's values of what a page's form submits. Options go by their numbers, since browsers
+// change texts (line breaks, NUL), and texts are valid UTF-8 whoever sends them. It returns false for a
+// number that no option has.
+func read(f *form.Form, submitted url.Values) bool {
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		values := submitted[field.Name]
+		if len(field.Options) == 0 {
+			for j := range values {
+				values[j] = strings.ToValidUTF8(values[j], "\uFFFD")
+			}
+			continue
+		}
+		values = slices.DeleteFunc(values, func(number string) bool { return number == "" }) // none is chosen
+		for j := range values {
+			at, err := strconv.ParseUint(values[j], 10, 16)
+			if err != nil || at >= uint64(len(field.Options)) {
+				return false
+			}
+			values[j] = field.Options[at].Value
+		}
+		submitted[field.Name] = values
+	}
+	return true
+}
+
+// toldApart returns options of which no two look the same: a page shows neither blanks at the ends of a title
+// nor how many are in it. Those that would are shown with their values.
+func toldApart(options []form.Option) []form.Option {
+	seen := make(map[string]int, len(options))
+	for _, o := range options {
+		seen[look(o.Title)]++
+	}
+	shown := slices.Clone(options)
+	for i := range shown {
+		o := &shown[i]
+		switch title := look(o.Title); {
+		case title == "":
+			o.Title = strconv.Quote(o.Value)
+		case seen[title] > 1:
+			o.Title += " (" + strconv.Quote(o.Value) + ")"
+		}
+	}
+	return shown
+}
+
+func look(title string) string { return strings.Join(strings.Fields(title), " ") }

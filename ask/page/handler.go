@@ -124,6 +124,10 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	guard, action := takeFirst(r.PostForm, guardName), outcomeOf(takeLast(r.PostForm, actionName))
+	if !read(&q.Form, r.PostForm) {
+		d.unread(w)
+		return
+	}
 	browser := d.cookie(r, cookieBrowser)
 	if browser == "" {
 		d.say(w, http.StatusForbidden, "This answer was not sent from the question's own page", "Open the link again and answer there. The page needs cookies.")

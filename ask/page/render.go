@@ -108,9 +108,11 @@ func newFieldView(i int, f form.Field, values []string) fieldView {
 	switch f.Kind {
 	case form.Text:
 		v.Input, v.Hint = inputOf(f, v.Hint)
-		if f.Format == "" && f.Long() {
+		if f.Format == "" && (f.Long() || strings.Contains(v.Value, "\n")) { // a single line has no breaks
 			v.Rows = 4
 		}
+	case form.Choice, form.Choices:
+		v.Options = toldApart(f.Options)
 	default: // numbers, too: an input of that type hides what was typed wrongly
 	}
 	return v

@@ -146,6 +146,7 @@ func inexpressible(in *mrtr.Input, err error) error {
 func (k *asker) withdrawLocked(act *mrtr.Action) {
 	for _, in := range act.Withdraw {
 		if in.ServerRequestID == "" {
+			reporter{k.Call}.reportTakenBackLocked(in, act)
 			k.outbox.addLocked(effect{do: mrtr.Update, inquiry: in.InputRequest})
 			continue // asked elsewhere, or never sent
 		}

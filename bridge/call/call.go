@@ -165,8 +165,16 @@ func (k *Call) Name() string { return observe.CallID(k.serial) }
 // invite.go). Its fields are guarded by the call's lock.
 type asker struct {
 	*Call
-	declared []byte                // capabilities of the client itself; others are served elsewhere
-	tickets  map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
+	declared []byte              // capabilities of the client itself; others are served elsewhere
+	tickets  map[string]*inquiry // of input requests asked elsewhere, by key; nil until there is one
+}
+
+// inquiry is an input request that somebody else than the client is asked.
+type inquiry struct {
+	ask.Ticket
+	kind     observe.Kind
+	reported bool // what became of it was told to who watches
+	answered bool
 }
 
 // This file keeps calls that wait for their client, and goes on with those of another

@@ -2,14 +2,17 @@ package call
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"time"
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
@@ -25,7 +28,8 @@ func (k *asker) lost() bool {
 func (k *asker) inquire(req *mrtr.InputRequest) {
 	key, method, invites := req.Key, req.Method, k.invites() // req is the effect's, whose memory is used again
 	owner, named := k.owner()
-	ticket := k.client.Driver.Ask.Ask(ask.Inquiry{
+	asked := &inquiry{kind: observe.KindOf(method, req.Mode())}
+	asked.Ticket = k.client.Driver.Ask.Ask(ask.Inquiry{
 		Method:   req.Method,
 		Params:   req.Params,
 		Tool:     k.subject(),
@@ -40,22 +44,23 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 		Lost:     k.lost,
 		Answer: func(response []byte, why error) {
 			_ = k.held.Keep(len(response), nil, true) // what its page took was judged
-			q := k.settled(key)                       // before the person hears that it counts: the same call may come at once
+			k.reportInquiry(asked, method, response, why)
+			q := k.settled(key) // before the person hears that it counts: the same call may come at once
 			k.client.Driver.Background(func() { k.inquired(&q, key, method, response, why) })
 		},
 	})
-	if !k.waits(key, ticket) {
-		ticket.Withdraw()
+	if !k.waits(key, asked) {
+		asked.Withdraw()
 		return
 	}
-	switch {
-	case ticket.Link == "":
+	switch link := asked.Link; {
+	case link == "":
 	case invites:
-		k.repeatable.Invite(k.invite(key, ticket.Link))
+		k.repeatable.Invite(k.invite(key, link))
 	case k.repeatable != nil:
-		k.repeatable.Linked(key, ticket.Link)
+		k.repeatable.Linked(key, link)
 	default: // a task, whose client comes and asks how it goes
-		words := again.PageWords + ticket.Link
+		words := again.PageWords + link
 		if k.task != nil {
 			k.task.Linked(key, words, again.Notice(k.client.Session, words))
 		}
@@ -93,17 +98,33 @@ func (k *asker) inquired(q *again.Question, key, method string, response []byte,
 	k.answer(mrtr.Answered(key, response))
 }
 
+// reportInquiry tells who watches that an inquiry has its outcome. It takes the call's lock.
+func (k *asker) reportInquiry(asked *inquiry, method string, response []byte, why error) {
+	outcome := observe.ClientError
+	switch {
+	case why == nil:
+		outcome = ends.OutcomeOf(method, response)
+	case errors.Is(why, context.DeadlineExceeded):
+		outcome = observe.Unanswered
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	asked.answered = true
+	reporter{k.Call}.reportElsewhereLocked(asked, outcome)
+}
+
 // waits keeps the ticket of an inquiry, unless nobody waits for its answer any more.
-func (k *asker) waits(key string, ticket ask.Ticket) bool {
+func (k *asker) waits(key string, asked *inquiry) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if in := k.flow.Input(key); k.flow.Over() || in == nil || in.Response != nil {
+		reporter{k.Call}.reportElsewhereLocked(asked, observe.Withdrawn)
 		return false
 	}
 	if k.tickets == nil {
-		k.tickets = map[string]ask.Ticket{}
+		k.tickets = map[string]*inquiry{}
 	}
-	k.tickets[key] = ticket
+	k.tickets[key] = asked
 	return true
 }
 
@@ -113,7 +134,9 @@ func (k *asker) withdrawn(key string) {
 	ticket := k.tickets[key]
 	delete(k.tickets, key)
 	k.mu.Unlock()
-	ticket.Withdraw()
+	if ticket != nil {
+		ticket.Withdraw()
+	}
 	q := k.settled(key)
 	for _, msg := range k.closing(&q) {
 		k.Reply().Send(msg)

@@ -44,7 +44,9 @@ func (k *asker) invited(key string, msg *jsonrpc.Message) {
 		k.mu.Lock()
 		ticket := k.tickets[key]
 		k.mu.Unlock()
-		ticket.Refuse(action == "cancel")
+		if ticket != nil {
+			ticket.Refuse(action == "cancel")
+		}
 	}
 }
 

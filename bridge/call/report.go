@@ -79,6 +79,43 @@ func (k reporter) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
 	k.reportQuestion(in, observe.Withdrawn, k.askedForLocked())
 }
 
+// reportTakenBackLocked is reportWithdrawnLocked of a question that somebody else may have been asked.
+func (k reporter) reportTakenBackLocked(in *mrtr.Input, act *mrtr.Action) {
+	if slices.Contains(act.Ignored, in) {
+		k.reportElsewhereLocked(k.elsewhereLocked(in), observe.Unanswered)
+		return
+	}
+	k.reportElsewhereLocked(k.elsewhereLocked(in), observe.Withdrawn)
+}
+
+// reportOverdueLocked tells who watches of questions that nobody has answered in time, in a call that
+// goes on with the same one only.
+func (k reporter) reportOverdueLocked() {
+	for _, in := range k.flow.Outstanding() {
+		k.reportElsewhereLocked(k.elsewhereLocked(in), observe.Unanswered)
+	}
+}
+
+// elsewhereLocked returns the inquiry that in is; nil: the client is asked, or nobody is yet.
+func (k reporter) elsewhereLocked(in *mrtr.Input) *inquiry {
+	if !in.Asked || in.ServerRequestID != "" {
+		return nil // there may be one of an earlier round under its key
+	}
+	return k.asking.tickets[in.Key]
+}
+
+// reportElsewhereLocked tells who watches, once, what became of a question that somebody else than the
+// client was asked; nil: nobody was.
+func (k reporter) reportElsewhereLocked(asked *inquiry, outcome observe.Outcome) {
+	if asked == nil || asked.reported {
+		return
+	}
+	asked.reported = true
+	if watch := k.client.Driver.Watch; watch != nil {
+		watch.QuestionEnded(observe.Question{Kind: asked.kind, Version: k.client.Rules.Version, Outcome: outcome, Elsewhere: true, Transport: k.client.Transport, HTTP: k.http})
+	}
+}
+
 // reportUnasked tells who watches of a question that the client could not be asked.
 func (k reporter) reportUnasked(err error) {
 	abort := (*mrtr.Abort)(nil)
@@ -152,6 +189,7 @@ func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool)
 			flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-k.flow.AnswerTime()), clock.AnswerBy
 		}
 	}
+	flow.Late = detached && !clock.AnswerBy.IsZero() && !time.Now().Before(clock.AnswerBy)
 	for i := range k.flow.Inputs {
 		flow.Questions = append(flow.Questions, k.openLocked(&k.flow.Inputs[i], served))
 	}
@@ -161,18 +199,19 @@ func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool)
 // openLocked describes a question of the round.
 func (k reporter) openLocked(in *mrtr.Input, served mcp.InputKindSet) observe.Open {
 	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
+	asked := k.elsewhereLocked(in)
 	return observe.Open{
-		ID: observe.QuestionID(in.ServerRequestID), Method: in.Method, Kind: observe.KindOf(in.Method, in.Mode()), Asked: in.Asked, Answered: in.Response != nil,
-		Proven: served.Has(in.Kind()), Message: fault.Clip(message), By: k.asksLocked(in.Key),
+		ID: observe.QuestionID(in.ServerRequestID), Method: in.Method, Kind: observe.KindOf(in.Method, in.Mode()), Asked: in.Asked, Answered: in.Response != nil || asked != nil && asked.answered,
+		Proven: served.Has(in.Kind()), Message: fault.Clip(message), By: asked.by(),
 	}
 }
 
-// asksLocked says who is asked under a key.
-func (k reporter) asksLocked(key string) observe.By {
-	switch ticket, elsewhere := k.asking.tickets[key]; {
-	case !elsewhere:
+// by says who is asked; nil: the client.
+func (asked *inquiry) by() observe.By {
+	switch {
+	case asked == nil:
 		return observe.ByClient
-	case ticket.Link != "":
+	case asked.Link != "":
 		return observe.ByPage
 	}
 	return observe.ByModel

@@ -263,7 +263,7 @@ func (k *Call) tick() {
 }
 
 // pauses reports whether nothing is due because no request waits for the call: but for
-// its end, its clock goes on with the next request. A look at the server's task that was under way
+// its end, its clock goes on with the next request. That the time of its question is over is told at once. A look at the server's task that was under way
 // takes no longer than a round: then it is made anew.
 func (k *Call) pauses() bool {
 	k.mu.Lock()
@@ -272,6 +272,11 @@ func (k *Call) pauses() bool {
 	left := k.flow.Clock.Deadline.Sub(at.Now)
 	if k.repeatable == nil || k.timer == nil || left <= 0 || k.flow.Over() || k.repeatable.Waits() {
 		return false
+	}
+	if by := k.flow.Clock.AnswerBy; at.Now.Before(by) {
+		left = min(left, by.Sub(at.Now))
+	} else if !by.IsZero() {
+		reporter{k}.reportOverdueLocked()
 	}
 	if task := k.flow.Task; task != nil && task.Fetching {
 		if due := k.flow.Clock.Due.Sub(at.Now); due > 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/fileowner"
 )
 
 // clientTLS reads the files that a mount names; nil when it names none.
@@ -54,7 +55,7 @@ func ownPair(c *config.ClientTLS) ([]tls.Certificate, error) {
 	if c.Cert == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	pair, err := fileowner.ReadPair(c.Cert, c.Key)
 	if err != nil {
 		return nil, fmt.Errorf("upstream-tls.cert: %w", err)
 	}

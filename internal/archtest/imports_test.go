@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "internal/agenda", "internal/budget", "internal/gate", "internal/rates", "internal/roster", "internal/turns", "legacy/channel", "legacy/exchange", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "internal/fault"},
 	"upstream":   {"observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/buffers", "internal/clip", "internal/budget"},
 	"bridge":     {"ask", "ask/model", "observe", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/budget", "internal/logfield", "internal/roster", "internal/fault"},
-	"authorize":  {"internal/bearer", "internal/browser", "internal/http1", "internal/ttlcache", "internal/wellknown", "authorize/sealed", "internal/clip"},
+	"authorize":  {"internal/bearer", "internal/browser", "internal/http1", "internal/ttlcache", "internal/wellknown", "authorize/sealed", "internal/clip", "internal/fileowner"},
 	"config":     {"internal/hop", "internal/http1"},
 	"ask":        {"ask/form", "ask/model", "ask/page", "mcp", "rawjson", "internal/budget"},
 	"ask/form":   {"rawjson"},
@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 
 	"observe/tap":      {"observe", "observe/record", "observe/report", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"observe/metrics":  {"observe", "translate", "mcp", "rawjson"},
-	"observe/admin":    {},
+	"observe/admin":    {"internal/fileowner"},
 	"observe/traces":   {"internal/http1", "observe", "mcp", "rawjson"},
 	"observe/report":   {},
 	"observe/record":   {"observe", "mcp", "rawjson"},
@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	"internal/hop":        {"internal/bearer", "internal/http1"},
 	"internal/http1":      {},
 	"internal/roundtrip":  {"internal/http1"},
-	"internal/edge":       {"internal/budget", "internal/connlimit", "internal/hop", "internal/meter", "internal/socket", "legacy/h1", "legacy/quiet", "legacy/web", "internal/logfield"},
+	"internal/edge":       {"internal/budget", "internal/connlimit", "internal/fileowner", "internal/hop", "internal/meter", "internal/socket", "legacy/h1", "legacy/quiet", "legacy/web", "internal/logfield"},
 	"internal/fleet":      {"upstream", "mcp", "internal/mount", "internal/logfield"},
 	"internal/check":      {"internal/clip", "internal/http1", "downstream", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
 
@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"sessions/sessionstest":    {"sessions/store"},
 	"sessions/boltstore":       {"sessions/store", "sessions/boltstore/pages"},
 	"sessions/boltstore/pages": {"sessions/store"},
-	"sessions/redisstore":      {"sessions/store", "internal/socket", "internal/turns"},
+	"sessions/redisstore":      {"sessions/store", "internal/fileowner", "internal/socket", "internal/turns"},
 
 	"internal/browser":     {},
 	"internal/replica":     {"downstream", "internal/connlimit", "internal/http1", "sessions/store"},

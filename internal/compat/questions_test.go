@@ -3,7 +3,10 @@ package compat
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+
+	askform "github.com/mcpbridge/bridge/ask/form"
 )
 
 var questions = group{"Questions to the client in the middle of a call", []feature{
@@ -145,7 +148,7 @@ func field(schema, answer, up, old, oldHow, newHow string) func(*world) cell {
 		x := w.client.call("tools/call", `{"name":"t"}`)
 		if member(x.response.Result, "isError") != "" {
 			return w.told(x, "asking the user questions").unless(w.toolOnPage(form(`{"type":"object","properties":{"f":`+schema+`}}`),
-				"f="+strings.Trim(answer, `"`)+"&action=accept", `{"action":"accept","content":{"f":`+up+`}}`))
+				"f="+onPage(schema, strings.Trim(answer, `"`))+"&action=accept", `{"action":"accept","content":{"f":`+up+`}}`))
 		}
 		expect(w.T, "the answer", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"accept","content":{"f":`+up+`}}}`)
 		got := member(w.client.asked[0].Params, "requestedSchema", "properties", "f")
@@ -159,6 +162,17 @@ func field(schema, answer, up, old, oldHow, newHow string) func(*world) cell {
 	}
 }
 
+// onPage is a value of a field as its page submits it: an option by its number.
+func onPage(schema, value string) string {
+	asked, _ := askform.Parse([]byte(`{"properties":{"f":` + schema + `}}`))
+	for i, o := range asked.Fields[0].Options {
+		if o.Value == value {
+			return strconv.Itoa(i)
+		}
+	}
+	return value
+}
+
 func multiSelect(w *world) cell {
 	schema := `{"type":"object","properties":{"f":{"type":"array","title":"Days","minItems":1,"items":{"anyOf":[{"const":"mo","title":"Monday"},{"const":"tu","title":"Tuesday"}]}}},"required":["f"]}`
 	w.server.on("tools/call", asking("elicitation", `"k"`, form(schema), `{"content":[]}`))
@@ -170,7 +184,7 @@ func multiSelect(w *world) cell {
 	}
 	x := w.client.call("tools/call", `{"name":"t"}`)
 	if member(x.response.Result, "isError") != "" {
-		return w.told(x, "asking the user questions").unless(w.toolOnPage(form(schema), "f=mo&f=tu&action=accept", `{"action":"accept","content":{"f":["mo","tu"]}}`))
+		return w.told(x, "asking the user questions").unless(w.toolOnPage(form(schema), "f=0&f=1&action=accept", `{"action":"accept","content":{"f":["mo","tu"]}}`))
 	}
 	expect(w.T, "C-26", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"accept","content":{"f":["tu"]}}}`)
 	return w.which("the form", member(w.client.asked[0].Params, "requestedSchema"),

@@ -132,10 +132,20 @@ func (f field) number(text string) (any, error) {
 	return n, nil
 }
 
+// choice takes the number of an option, or else its title or value, in whatever case if there is no other.
 func (f field) choice(text string) (any, error) {
-	for i, o := range f.options {
-		if text == strconv.Itoa(i+1) || strings.EqualFold(text, o.value) || strings.EqualFold(text, o.title) {
-			return o.value, nil
+	for _, meant := range [...]func(i int, o option) bool{
+		func(i int, _ option) bool { return text == strconv.Itoa(i+1) },
+		func(_ int, o option) bool { return text == o.title },
+		func(_ int, o option) bool { return text == o.value },
+		func(_ int, o option) bool {
+			return strings.EqualFold(text, o.title) || strings.EqualFold(text, o.value)
+		},
+	} {
+		for i, o := range f.options {
+			if meant(i, o) {
+				return o.value, nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("please type a number from 1 to %d", len(f.options))

@@ -38,6 +38,8 @@ func TestFieldsAcceptWhatTheSchemaAllows(t *testing.T) {
 		{`{"type":"string"}`, "free text", "free text", ""},
 		{`{"type":"string","maxLength":3}`, "four", nil, "up to 3"},
 		{`{"type":"string","enum":["a","b"]}`, "2", "b", ""},
+		{`{"type":"string","enum":["2","1"]}`, "2", "1", ""},
+		{`{"type":"string","enum":["b","B"]}`, "B", "B", ""},
 		{`{"type":"string","enum":["a","b"],"enumNames":["Ah","Be"]}`, "be", "b", ""},
 		{`{"type":"string","oneOf":[{"const":"w","title":"Window"}]}`, "window", "w", ""},
 		{`{"type":"string","oneOf":[{"const":"w","title":"Window"}]}`, "2", nil, "1 to 1"},

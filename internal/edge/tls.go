@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/fileowner"
 	"github.com/mcpbridge/bridge/internal/meter"
 )
 
@@ -105,6 +106,6 @@ func load(files Files) (*tls.Certificate, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	pair, err := fileowner.ReadPair(files.Cert, files.Key)
 	return &pair, info.ModTime(), err
 }

@@ -188,8 +188,8 @@ func (m *Mount) QuestionEnded(q observe.Question) {
 		return // it has no word, so that nothing was asked
 	}
 	m.outcomes[q.Kind][q.Outcome].Inc()
-	if q.Outcome == observe.NotDeclared || q.Outcome == observe.NotExpressible {
-		return // it was never asked
+	if q.Elsewhere || q.Outcome == observe.NotDeclared || q.Outcome == observe.NotExpressible {
+		return // the client was never asked
 	}
 	m.questionTime[q.Kind].Observe(q.Took.Seconds())
 	failed := ""

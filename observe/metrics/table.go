@@ -67,7 +67,7 @@ var (
 	}
 	questions = metric{
 		name: "mcpbridge_questions_total", kind: counter, labels: []string{"mount", "kind", "outcome"},
-		help: "Questions of the server to clients, by what became of them.",
+		help: "Questions of the server to clients, by what became of them; those count, too, that a page, a model or the configuration answers in the place of a client.",
 	}
 	sessionsEnded = metric{
 		name: "mcpbridge_sessions_ended_total", kind: counter, labels: []string{"mount", "reason"},
@@ -191,7 +191,7 @@ var (
 	}
 	flowsSuspended = metric{
 		name: "mcpbridge_flows_suspended", kind: gauge, labels: []string{"mount", "waiting_for"},
-		help: "Calls that wait for somebody else than the server.",
+		help: "Calls that wait for somebody else than the server; for the client, too, those that it is to make again to get what came of their question.",
 	}
 	oldestFlow = metric{
 		name: "mcpbridge_flow_oldest_seconds", kind: gauge, labels: []string{"mount"},

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,8 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 	case !f.Reachable:
 		return diagnosis{Who: "client", Grave: true, Weight: lostStream, Brief: "the client has gone", Text: "The client has gone and has no way back to the answer; the call is given up soon (timeouts.grace).",
 			Do: "See why the client, or a proxy before it, closed the connection"}
+	case f.Waits == observe.ForClient && settled(f):
+		return ofSettled(f, now)
 	case f.Waits == observe.ForClient && elsewhere(f) != nil:
 		return ofAnother(f, elsewhere(f), now)
 	case f.Waits == observe.ForClient && unread(s):
@@ -117,6 +120,25 @@ func ofAnother(f *observe.Flow, q *observe.Open, now time.Time) diagnosis {
 	return d
 }
 
+// settled reports whether a call only waits for the same one, since its questions have been answered on a
+// page, or their time is over.
+func settled(f *observe.Flow) bool {
+	if !f.Detached || f.Late {
+		return f.Late
+	}
+	return len(f.Questions) > 0 && !slices.ContainsFunc(f.Questions, func(q observe.Open) bool { return !q.Answered })
+}
+
+// ofSettled says what becomes of such a call.
+func ofSettled(f *observe.Flow, now time.Time) diagnosis {
+	what := "Its question was answered, and the server gets the answer"
+	if f.Late {
+		what = "Nobody answered its question in time (timeouts.server-request), and the server is told so"
+	}
+	return diagnosis{Who: "client", Text: fmt.Sprintf("%s when the client makes the same call again, which it may until %s, in %s (timeouts.flow). No request waits for the call now.", what, hour(f.Deadline), Span(f.Deadline.Sub(now))),
+		Do: "Nothing is wrong, unless the client was never told to make the call again: until then it takes one of the places of limits.flows"}
+}
+
 // ofQuestion says who has a question, and whether to expect an answer.
 func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 	waited := now.Sub(f.Since)
@@ -161,7 +183,7 @@ func until(f *observe.Flow, now time.Time) string {
 // bound is when a wait ends the call, and the setting that says so.
 func bound(f *observe.Flow) (at time.Time, setting string) {
 	switch {
-	case f.Waits == observe.ForTime, f.Waits == observe.ForTask, !f.Deadline.IsZero() && f.Deadline.Before(f.Until):
+	case f.Waits == observe.ForTime, f.Waits == observe.ForTask, f.Waits == observe.ForClient && settled(f), !f.Deadline.IsZero() && f.Deadline.Before(f.Until):
 		return f.Deadline, "timeouts.flow"
 	case f.Waits == observe.ForClient:
 		return f.Until, "timeouts.server-request"

@@ -69,6 +69,14 @@ func TestSomebodyElseIsAsked(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
+	for late, says := range map[bool]string{true: "Nobody answered its question in time (timeouts.server-request)", false: "Its question was answered"} {
+		f := ago(time.Hour, observe.ForClient, observe.Open{Kind: observe.Form, Asked: true, Answered: !late, By: observe.ByPage})
+		f.Detached, f.Late, f.Deadline = true, late, now.Add(time.Minute)
+		d := ofFlow(&f, &observe.Sight{}, now)
+		if end, setting := bound(&f); d.Who != "client" || d.Grave || !strings.Contains(d.Text, says) || end != f.Deadline || setting != "timeouts.flow" {
+			t.Errorf("%+v, until %v (%s)", d, end, setting)
+		}
+	}
 	paged := []observe.Event{{Call: 1, Kind: "request", Method: mcp.MethodToolsCall, At: now},
 		{Call: 1, Hop: observe.Upstream, Out: true, Kind: "request", Method: mcp.MethodToolsCall, Round: 1, At: now},
 		{Call: 1, Hop: observe.Upstream, Kind: "response", Method: mcp.MethodToolsCall, Status: "input_required", At: now.Add(time.Second),

@@ -53,7 +53,7 @@ func callKey(mount, session, id string) string { return mount + " " + session + 
 func (v *verdicts) noteAll(s *session) {
 	for i := range s.Flows {
 		f := &s.Flows[i]
-		if f.Waits != observe.ForClient {
+		if f.Waits != observe.ForClient || f.Late { // whom it waited for was said while it did
 			continue
 		}
 		for _, q := range f.Questions {

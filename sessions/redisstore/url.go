@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/mcpbridge/bridge/internal/fileowner"
 )
 
 const (
@@ -151,7 +153,7 @@ func tlsConfig(query url.Values) (*tls.Config, error) {
 		}
 	}
 	if cert, key := query.Get("cert"), query.Get("key"); cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		pair, err := fileowner.ReadPair(cert, key)
 		if err != nil {
 			return nil, err
 		}

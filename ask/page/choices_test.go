@@ -1,0 +1,115 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/ask/page"
+)
+
+// odd are options of which browsers, and whoever trims what people write, make others.
+var odd = []string{"a", "a ", " a", "", " ", "x\ny", "x\r\ny", "x\ry", "\x00", "\uFFFD", "0", "1", `"><b>`}
+
+var offered = regexp.MustCompile(`(?s)<(?:option|input type="checkbox" id="[^"]*" name="e") value="([^"]*)"[^>]*>([^<]*)(?:<label[^>]*><bdi>([^<]*))?`)
+
+// The option that a person chooses is the one that the server gets, whatever its text.
+func TestTheOptionThatIsChosenIsTheAnswer(t *testing.T) {
+	texts, _ := json.Marshal(odd)
+	for kind, field := range map[string]string{
+		"one":     `{"type":"string","enum":` + string(texts) + `}`,
+		"several": `{"type":"array","items":{"type":"string","enum":` + string(texts) + `}}`,
+	} {
+		form := parsed(t, `{"properties":{"e":`+field+`},"required":["e"]}`)
+		for i, want := range odd {
+			d, c := newDesk(t, 10), browser(t)
+			link := d.ask(page.Question{Server: "Files", Form: form})
+			_, body := get(t, c, link)
+			options := offered.FindAllStringSubmatch(body, -1)
+			if kind == "one" {
+				options = options[1:] // which chooses none
+			}
+			if len(options) != len(odd) {
+				t.Fatalf("%s: %d options\n%s", kind, len(options), body)
+			}
+			status, _ := post(t, c, link, hidden.FindStringSubmatch(body)[1], "e="+url.QueryEscape(submitted(options[i][1])), "accept")
+			var answer struct{ Content struct{ E any } }
+			_ = json.Unmarshal([]byte(d.answered()), &answer)
+			got := answer.Content.E
+			if list, ok := got.([]any); ok && len(list) == 1 {
+				got = list[0]
+			}
+			if status != http.StatusOK || got != want {
+				t.Errorf("%s of several: %q was chosen, and %q is the answer (%d)", kind, want, got, status)
+			}
+		}
+	}
+}
+
+// submitted is what a browser makes of the value of an option: each line break is two bytes.
+func submitted(value string) string {
+	value = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(html.UnescapeString(value))
+	return strings.ReplaceAll(value, "\n", "\r\n")
+}
+
+// Two options never look the same, though a page shows no blanks at the ends.
+func TestOptionsCanBeToldApart(t *testing.T) {
+	for name, field := range map[string]string{
+		"one":     `{"type":"string","oneOf":[{"const":"all","title":"Delete"},{"const":"none","title":" Delete"},{"const":"c","title":"Keep"},{"const":" "}]}`,
+		"several": `{"type":"array","items":{"anyOf":[{"const":"all","title":"Delete"},{"const":"none","title":" Delete"},{"const":"c","title":"Keep"},{"const":" "}]}}`,
+	} {
+		d, c := newDesk(t, 10), browser(t)
+		_, body := get(t, c, d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"e":`+field+`}}`)}))
+		var shown []string
+		for _, o := range offered.FindAllStringSubmatch(body, -1) {
+			if title := strings.TrimSpace(html.UnescapeString(o[2] + o[3])); title != "Please choose" {
+				shown = append(shown, title)
+			}
+		}
+		if got := fmt.Sprintf("%q", shown); got != `["Delete (\"all\")" "Delete (\"none\")" "Keep" "\" \""]` {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// What names no option of the page's form is not one, and none is none.
+func TestOnlyTheOptionsOfThePageCanBeChosen(t *testing.T) {
+	d, c := newDesk(t, 10), browser(t)
+	link := d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"e":{"type":"string","enum":["","b"]}},"required":["e"]}`)})
+	guard := guardOf(t, c, link)
+	for _, given := range []string{"2", "-1", "b", "00000000000000000001x"} {
+		if status, _ := post(t, c, link, guard, "e="+given, "accept"); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", given, status)
+		}
+	}
+	if status, body := post(t, c, link, guard, "e=", "accept"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "This is needed.") {
+		t.Errorf("none: %d", status)
+	}
+	if status, _ := post(t, c, link, guard, "e=0", "accept"); status != http.StatusOK || d.answered() != `{"action":"accept","content":{"e":""}}` {
+		t.Errorf("the empty one: %d", status)
+	}
+}
+
+// Texts that nobody wrote into a form stay as the server has them, also with line breaks.
+func TestADefaultKeepsItsLineBreaks(t *testing.T) {
+	d, c := newDesk(t, 10), browser(t)
+	_, body := get(t, c, d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"e":{"type":"string","default":"\nb"}}}`)}))
+	if !strings.Contains(body, ">\n\nb</textarea>") { // the first one is the page's
+		t.Error(body)
+	}
+}
+
+// What is no text in UTF-8 is not handed on: not even halves of characters, which JSON could spell.
+func TestWhatIsSubmittedIsUTF8(t *testing.T) {
+	d, c := newDesk(t, 10), browser(t)
+	link := d.ask(page.Question{Server: "Files"})
+	status, _ := post(t, c, link, guardOf(t, c, link), "name=a%ED%A0%80b&action=%FF", "accept")
+	if got := d.answered(); status != http.StatusOK || got != "{\"action\":\"accept\",\"content\":{\"name\":\"a\uFFFDb\",\"action\":\"\uFFFD\",\"_guard\":false}}" {
+		t.Errorf("%d %q", status, got)
+	}
+}
