@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/edge"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 func newConfig(env surroundings) *cobra.Command {
@@ -133,7 +134,7 @@ func newConfigDocs() *cobra.Command {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), config.RenderTable())
 				return err
 			}
-			text, err := os.ReadFile(file)
+			text, err := smallfile.Read(file)
 			if err != nil {
 				return err
 			}

@@ -9,11 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/internal/usersocket"
 	"github.com/mcpbridge/bridge/observe/view"
 )
@@ -75,7 +75,7 @@ func (l *looking) listener() (*looker, error) {
 		one.token, _ = strings.CutPrefix(u.Fragment, "token=")
 	}
 	if l.tokenFile != "" {
-		text, err := os.ReadFile(l.tokenFile)
+		text, err := smallfile.Read(l.tokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/signin"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -69,7 +69,7 @@ func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, erro
 	}
 	var key []byte
 	if auth.ClientKey != "" {
-		if key, err = os.ReadFile(auth.ClientKey); err != nil {
+		if key, err = smallfile.Read(auth.ClientKey); err != nil {
 			return authorize.Options{}, fmt.Errorf("auth.client-key: %w", err)
 		}
 	}
@@ -91,7 +91,7 @@ func secretOf(auth *config.Auth) (string, error) {
 	if auth.ClientSecretFile == "" {
 		return auth.ClientSecret, nil
 	}
-	text, err := os.ReadFile(auth.ClientSecretFile)
+	text, err := smallfile.Read(auth.ClientSecretFile)
 	if err != nil {
 		return "", fmt.Errorf("auth.client-secret-file: %w", err)
 	}

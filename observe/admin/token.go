@@ -7,10 +7,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // minToken is the shortest token that is taken, in characters.
@@ -28,7 +29,7 @@ func NewToken(file string) (Token, error) {
 	if file == "" {
 		return newToken(rand.Text(), true), nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := smallfile.Read(file)
 	if err != nil {
 		return Token{}, fmt.Errorf("admin.token-file: %w", err)
 	}

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 const (
@@ -141,7 +142,7 @@ func databaseOf(text string, cluster bool) (int, error) {
 func tlsConfig(query url.Values) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := query.Get("ca"); file != "" {
-		pem, err := os.ReadFile(file)
+		pem, err := smallfile.Read(file)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +152,7 @@ func tlsConfig(query url.Values) (*tls.Config, error) {
 		}
 	}
 	if cert, key := query.Get("cert"), query.Get("key"); cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		pair, err := smallfile.Pair(cert, key)
 		if err != nil {
 			return nil, err
 		}
