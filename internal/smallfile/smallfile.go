@@ -62,11 +62,13 @@ func Pair(cert, key string) (tls.Certificate, error) {
 // stand there meanwhile, which the next one reads.
 const MaxHanging = 4
 
-// hanging counts what Within has under way, by path.
-var hanging struct {
+// counts are of what Within has under way, by path.
+type counts struct {
 	mu    sync.Mutex
 	paths map[string]int
 }
+
+var hanging counts
 
 // Within is Read for as long as ctx lasts.
 func Within(ctx context.Context, path string) ([]byte, error) {
