@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,6 +137,7 @@ func TestTheComposeFileOfReplicas(t *testing.T) {
 			Drop     []string `yaml:"cap_drop"`
 			Ports    []string `yaml:"ports"`
 			Secrets  []string `yaml:"secrets"`
+			Networks any      `yaml:"networks"`
 		} `yaml:"services"`
 		Configs map[string]struct {
 			Content string `yaml:"content"`
@@ -158,6 +160,9 @@ func TestTheComposeFileOfReplicas(t *testing.T) {
 		replicable(t, &cfg, "redis:6379")
 		if cfg.Replica.Address != name+":8091" || !strings.Contains(balancer, "server "+name+":8080;") {
 			t.Errorf("%s is reached at %s", name, cfg.Replica.Address)
+		}
+		if at := fmt.Sprint(file.Services["balancer"].Networks); len(cfg.TrustedProxies) != 1 || !strings.Contains(at, "ipv4_address:"+cfg.TrustedProxies[0]) {
+			t.Errorf("%s believes %q, the balancer is at %s", name, cfg.TrustedProxies, at)
 		}
 		if cfg.Store.Keys != "/run/secrets/keys" || !slices.Contains(service.Secrets, "keys") {
 			t.Errorf("%s has no keys at %s", name, cfg.Store.Keys)
