@@ -45,6 +45,8 @@ func newConfigValidate(env surroundings) *cobra.Command {
 certificates, keys and the store that they name, and reports everything that is wrong.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			onlyReading.Add(1)
+			defer onlyReading.Add(-1)
 			file := variable(env.environ, "BRIDGE_CONFIG")
 			if len(args) == 1 {
 				file = args[0]

@@ -75,7 +75,7 @@ func (l *looking) listener() (*looker, error) {
 		one.token, _ = strings.CutPrefix(u.Fragment, "token=")
 	}
 	if l.tokenFile != "" {
-		text, err := smallfile.Read(l.tokenFile)
+		text, err := reading(func() ([]byte, error) { return smallfile.Read(l.tokenFile) })
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}

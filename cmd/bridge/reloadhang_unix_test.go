@@ -36,10 +36,11 @@ func TestAReloadThatHangsOnAFileHoldsUpNothing(t *testing.T) {
 			if got := servedSerial(t, r.address); got != 1 {
 				t.Errorf("certificate %d is served", got)
 			}
+			w := held(t, hangs)
 			must(os.Rename(hangs, aside))
 			must(os.Rename(good, hangs))
 			r.hangUp("the configuration was reloaded")
-			freed(aside)
+			w.Close()
 		})
 	}
 }
@@ -50,11 +51,13 @@ func TestAReloadThatHangsOnAFileDoesNotHoldUpTheEnd(t *testing.T) {
 	must(os.Remove(r.file))
 	must(syscall.Mkfifo(r.file, 0o600))
 	r.hangUp("the reload takes long")
+	w := held(t, r.file)
+	must(os.Remove(r.file))
 	r.stop()
 	if err := r.wait(); err != nil {
 		t.Error(err)
 	}
-	freed(r.file)
+	w.Close()
 }
 
 // hasty has reloads be slow soon.
@@ -64,11 +67,16 @@ func hasty(t *testing.T) {
 	t.Cleanup(func() { slowReload = was })
 }
 
-// freed frees who reads a pipe.
-func freed(pipe string) {
-	w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
-	must(err)
-	w.Close()
+// held waits until somebody reads a pipe, who hangs until what is returned is closed.
+func held(t *testing.T, pipe string) *os.File {
+	t.Helper()
+	for until := time.Now().Add(patience); time.Now().Before(until); {
+		if w, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			return w
+		}
+	}
+	t.Fatal("nobody reads the pipe")
+	return nil
 }
 
 func must(err error) {

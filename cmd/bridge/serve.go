@@ -38,7 +38,7 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 	settings.addConfigFile(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		load := func() (config.Config, error) { return settings.load(args) }
-		cfg, err := load()
+		cfg, err := reading(load)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, error), env surroundings) error {
 	gctune.Floor(uint64(cfg.HeapFloor))
 	log := newLogger(env.err, cfg.Log, env.environ)
-	s, err := newService(ctx, cfg, env.environ, log)
+	s, err := reading(func() (*service, error) { return newService(ctx, cfg, env.environ, log) })
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package edge
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,27 +18,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/testcert"
 )
 
-// hang puts a pipe in a file's place, which reads like a file whose server is gone. away moves it, and free then frees
-// whoever reads it.
-func hang(t *testing.T, file string) (away, free func()) {
-	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.Remove(file))
-	must(syscall.Mkfifo(file, 0o600))
-	aside := filepath.Join(t.TempDir(), "pipe")
-	return func() { must(os.Rename(file, aside)) }, func() {
-		w, err := os.OpenFile(aside, os.O_WRONLY, 0)
-		must(err)
-		w.Close()
-	}
-}
-
-// While one of the files hangs, handshakes have the certificate that was read before, and as soon as a good file
+// A pipe stands for a file whose server is gone. While one of the files hangs, handshakes have the certificate that was read before, and as soon as a good file
 // stands there, that is taken: nobody waits for whoever hangs.
 func TestHandshakesDoNotWaitForACertificateFileThatHangs(t *testing.T) {
 	for _, which := range []string{"c.pem", "k.pem"} {
@@ -49,18 +30,22 @@ func TestHandshakesDoNotWaitForACertificateFileThatHangs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			away, free := hang(t, filepath.Join(dir, which))
+			file := filepath.Join(dir, which)
+			if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
+				t.Fatal(err)
+			}
 			hanging := r.look()
-			for underway := false; !underway; { // until it has seen what it reads
-				r.mu.Lock()
-				underway = r.looks[1] != nil && r.looks[1].version[0] != nil
-				r.mu.Unlock()
+			var pipe *os.File // who reads it hangs until it is closed
+			for until := time.Now().Add(patience); pipe == nil && time.Now().Before(until); {
+				pipe, _ = os.OpenFile(file, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 			}
 			for range 2 * smallfile.MaxHanging {
 				<-r.look() // which leaves a file alone that hangs already
 			}
 			expectSerial(t, r, "while it hangs", 1)
-			away()
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
 			testcert.Write(t, dir, 2)
 			<-r.look()
 			expectSerial(t, r, "good files again", 2)
@@ -69,7 +54,7 @@ func TestHandshakesDoNotWaitForACertificateFileThatHangs(t *testing.T) {
 				t.Error("nothing hung")
 			default:
 			}
-			free()
+			pipe.Close()
 			<-hanging
 			expectSerial(t, r, "who hung has read an old file", 2)
 		})
