@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"github.com/mcpbridge/bridge/internal/fileowner"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // asMachine signs in with the bridge's own account (SEP-1046).
@@ -56,7 +56,7 @@ func (a *Agent) asEmployee(ctx context.Context, at *place, scopes []string) (*Lo
 // assertEmployee gets the identity provider's word for the server (ID-JAG).
 func (a *Agent) assertEmployee(ctx context.Context, at *place, scopes []string) (string, error) {
 	idp := &a.opt.IDP
-	identity, err := fileowner.ReadSecret(idp.TokenFile)
+	identity, err := smallfile.SecretWithin(ctx, idp.TokenFile)
 	if err != nil {
 		return "", failf(err, "the ID token of auth.idp.token-file cannot be read: %v", err)
 	}

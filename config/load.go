@@ -3,11 +3,12 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // Sources are the places that settings come from. Later ones win: file,
@@ -98,13 +99,16 @@ func (l *loader) file(path string) *sequence {
 	if path == "" {
 		return nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.UpTo(path, maxFile)
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
+		l.unreadable = true
+		if long, ok := errors.AsType[smallfile.TooLong](err); ok {
+			l.fail(origin{where: path}, "", long.Error())
+			return nil
+		}
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
 		}
-		l.unreadable = true
 		l.fail(origin{where: path}, "", "cannot read the configuration: "+err.Error())
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/browser"
 	"github.com/mcpbridge/bridge/internal/edge"
-	"github.com/mcpbridge/bridge/internal/fileowner"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -195,7 +195,7 @@ func (d *desks) opener(q *config.Questions, desk *page.Desk) func(link string) {
 func newModel(s *config.Sampling) (*model.Model, error) {
 	key := ""
 	if s.KeyFile != "" {
-		text, err := fileowner.ReadSecret(s.KeyFile)
+		text, err := smallfile.Secret(s.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("sampling.key-file: %w", err)
 		}

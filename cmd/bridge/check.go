@@ -29,7 +29,7 @@ a store of sessions, too, as "bridge config validate" does.`,
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := settings.load(commandOf(cmd, settings, args))
+		cfg, err := reading(func() (config.Config, error) { return settings.load(commandOf(cmd, settings, args)) })
 		if err != nil {
 			return asArgument(err)
 		}

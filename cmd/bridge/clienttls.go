@@ -5,10 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/mcpbridge/bridge/config"
-	"github.com/mcpbridge/bridge/internal/fileowner"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // clientTLS reads the files that a mount names; nil when it names none.
@@ -40,7 +39,7 @@ func authorities(c *config.ClientTLS) (*x509.CertPool, error) {
 }
 
 func addAuthorities(roots *x509.CertPool, key, file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
+	pem, err := smallfile.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
@@ -55,7 +54,7 @@ func ownPair(c *config.ClientTLS) ([]tls.Certificate, error) {
 	if c.Cert == "" {
 		return nil, nil
 	}
-	pair, err := fileowner.ReadPair(c.Cert, c.Key)
+	pair, err := smallfile.Pair(c.Cert, c.Key)
 	if err != nil {
 		return nil, fmt.Errorf("upstream-tls.cert: %w", err)
 	}

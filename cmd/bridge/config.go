@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/edge"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 func newConfig(env surroundings) *cobra.Command {
@@ -44,6 +45,8 @@ func newConfigValidate(env surroundings) *cobra.Command {
 certificates, keys and the store that they name, and reports everything that is wrong.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			onlyReading.Add(1)
+			defer onlyReading.Add(-1)
 			file := variable(env.environ, "BRIDGE_CONFIG")
 			if len(args) == 1 {
 				file = args[0]
@@ -133,7 +136,7 @@ func newConfigDocs() *cobra.Command {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), config.RenderTable())
 				return err
 			}
-			text, err := os.ReadFile(file)
+			text, err := smallfile.Read(file)
 			if err != nil {
 				return err
 			}

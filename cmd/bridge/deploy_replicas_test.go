@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,13 +67,25 @@ func TestTheManifestOfReplicas(t *testing.T) {
 	type meta struct {
 		Name string `yaml:"name"`
 	}
+	type labels struct {
+		Match map[string]string `yaml:"matchLabels"`
+	}
 	type object struct {
 		Kind     string            `yaml:"kind"`
 		Metadata meta              `yaml:"metadata"`
 		Data     map[string]string `yaml:"data"`
 		Spec     struct {
-			Replicas int `yaml:"replicas"`
-			Affinity any `yaml:"sessionAffinity"`
+			Replicas int    `yaml:"replicas"`
+			Affinity any    `yaml:"sessionAffinity"`
+			Selected labels `yaml:"podSelector"`
+			Ingress  []struct {
+				From []struct {
+					Pods labels `yaml:"podSelector"`
+				} `yaml:"from"`
+				Ports []struct {
+					Port string `yaml:"port"`
+				} `yaml:"ports"`
+			} `yaml:"ingress"`
 			Template struct {
 				Spec pod `yaml:"spec"`
 			} `yaml:"template"`
@@ -95,6 +109,24 @@ func TestTheManifestOfReplicas(t *testing.T) {
 	if deployment.Spec.Replicas != 3 || len(deployment.Spec.Template.Spec.Containers) != 1 || len(redis.Spec.Template.Spec.Containers) != 1 {
 		t.Fatalf("%+v", deployment.Spec)
 	}
+	if strings.Contains(deployed(t, "kubernetes/replicas.yaml"), "subPath:") {
+		t.Error("a file that is mounted by subPath is never updated")
+	}
+	open := map[string]string{} // who reaches which port of a bridge; "": everybody
+	name := deployment.Metadata.Name
+	if policy := objects["NetworkPolicy mcp-bridge"]; policy.Spec.Selected.Match["app.kubernetes.io/name"] == name {
+		for _, rule := range policy.Spec.Ingress {
+			for _, port := range rule.Ports {
+				open[port.Port] = ""
+				for _, from := range rule.From {
+					open[port.Port] += from.Pods.Match["app.kubernetes.io/name"]
+				}
+			}
+		}
+	}
+	if !maps.Equal(open, map[string]string{"mcp": "", "replicas": name}) {
+		t.Errorf("a bridge's ports are reached by %q", open)
+	}
 	file := filepath.Join(t.TempDir(), "bridge.yaml")
 	if err := os.WriteFile(file, []byte(objects["ConfigMap mcp-bridge"].Data["bridge.yaml"]), 0o600); err != nil {
 		t.Fatal(err)
@@ -108,7 +140,7 @@ func TestTheManifestOfReplicas(t *testing.T) {
 	cfg := settingsOf(t, args, file)
 	replicable(t, &cfg, "mcp-bridge-redis:6379")
 	keeps(t, redis.Spec.Template.Spec.Containers[0].Args)
-	if !slices.Contains(args, "/etc/mcp-bridge/bridge.yaml") || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].TargetPort != bridge.Ports[0].Name || cfg.Listen != ":8080" || bridge.Ports[0].Port != 8080 {
+	if !slices.Contains(args, "/etc/mcp-bridge/config/bridge.yaml") || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].TargetPort != bridge.Ports[0].Name || cfg.Listen != ":8080" || bridge.Ports[0].Port != 8080 {
 		t.Errorf("the service leads to %+v, the bridge listens on %s", service.Spec.Ports, cfg.Listen)
 	}
 	stopping := time.Duration(bridge.Lifecycle.PreStop.Sleep.Seconds)*time.Second + drainTime()
@@ -119,7 +151,7 @@ func TestTheManifestOfReplicas(t *testing.T) {
 		t.Errorf("the bridge may do too much: %+v", s)
 	}
 	for i := range args {
-		if args[i] == "/etc/mcp-bridge/bridge.yaml" {
+		if args[i] == "/etc/mcp-bridge/config/bridge.yaml" {
 			args[i] = file
 		}
 	}
@@ -136,6 +168,7 @@ func TestTheComposeFileOfReplicas(t *testing.T) {
 			Drop     []string `yaml:"cap_drop"`
 			Ports    []string `yaml:"ports"`
 			Secrets  []string `yaml:"secrets"`
+			Networks any      `yaml:"networks"`
 		} `yaml:"services"`
 		Configs map[string]struct {
 			Content string `yaml:"content"`
@@ -158,6 +191,9 @@ func TestTheComposeFileOfReplicas(t *testing.T) {
 		replicable(t, &cfg, "redis:6379")
 		if cfg.Replica.Address != name+":8091" || !strings.Contains(balancer, "server "+name+":8080;") {
 			t.Errorf("%s is reached at %s", name, cfg.Replica.Address)
+		}
+		if at := fmt.Sprint(file.Services["balancer"].Networks); len(cfg.TrustedProxies) != 1 || !strings.Contains(at, "ipv4_address:"+cfg.TrustedProxies[0]) {
+			t.Errorf("%s believes %q, the balancer is at %s", name, cfg.TrustedProxies, at)
 		}
 		if cfg.Store.Keys != "/run/secrets/keys" || !slices.Contains(service.Secrets, "keys") {
 			t.Errorf("%s has no keys at %s", name, cfg.Store.Keys)

@@ -68,7 +68,7 @@ func concernsLogin(key string) bool {
 func (s *settingFlags) forLogin(server string) (*config.Mount, error) {
 	s.settings = append(s.settings,
 		config.Setting{Key: "upstream", Values: []string{server}}, config.Setting{Key: "auth.mode", Values: []string{"agent"}})
-	cfg, err := s.load(nil)
+	cfg, err := reading(func() (config.Config, error) { return s.load(nil) })
 	return &cfg.Mount, asArgument(err)
 }
 

@@ -79,7 +79,7 @@ func newAuth(env surroundings) *cobra.Command {
 // loginDir is where logins are, as set.
 func (s *settingFlags) loginDir() (string, error) {
 	s.settings = append(s.settings, config.Setting{Key: "upstream", Values: []string{"http://localhost/"}}) // which it does not depend on
-	cfg, err := s.load(nil)
+	cfg, err := reading(func() (config.Config, error) { return s.load(nil) })
 	if err != nil || cfg.Auth.Dir != "" {
 		return cfg.Auth.Dir, err
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/bridge/internal/fileowner"
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/internal/usersocket"
 	"github.com/mcpbridge/bridge/observe/view"
 )
@@ -75,7 +75,7 @@ func (l *looking) listener() (*looker, error) {
 		one.token, _ = strings.CutPrefix(u.Fragment, "token=")
 	}
 	if l.tokenFile != "" {
-		text, err := fileowner.ReadSecret(l.tokenFile)
+		text, err := reading(func() ([]byte, error) { return smallfile.Secret(l.tokenFile) })
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}

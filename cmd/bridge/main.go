@@ -13,8 +13,6 @@ import (
 	"io"
 	stdlog "log"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/clip"
@@ -37,13 +35,9 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an orderly end. Giving up the signals then makes
-	// the second one end the process at once, as if nobody had asked for them.
-	context.AfterFunc(ctx, stop)
 	stdlog.SetOutput(io.Discard) // net/http quotes responses there that came too late
 	env := surroundings{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
-	if err := run(ctx, os.Args[1:], env); err != nil {
+	if err := run(untilSignal(), os.Args[1:], env); err != nil {
 		fmt.Fprintf(os.Stderr, "bridge: %s\n", clip.Lines(err.Error())) // peers have a say in it
 		os.Exit(exitCode(err))
 	}

@@ -2,38 +2,100 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/edge"
+	"github.com/mcpbridge/bridge/internal/fleet"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
-// reload reads the configuration again and makes it take effect, as a whole or,
-// when anything is wrong with it, not at all. Streams and sessions of mounts that
-// did not change are left alone; those of the others go on under their old
-// settings for a while.
-func (s *service) reload() {
+// slowReload is after what time the log says that a reload takes long, and the next SIGHUP begins another one.
+var slowReload = 5 * time.Second // tests are hasty
+
+// reloading is a reload that reads its files, beside everything else, for they need have no end.
+type reloading struct {
+	done chan *reloaded // has room for its outcome, which nobody takes when it comes too late
+	slow <-chan time.Time
+}
+
+// reloaded is a configuration that can take effect at once, or why it cannot.
+type reloaded struct {
+	cfg         config.Config
+	change      *fleet.Change
+	certificate func() // takes that of the listener
+	err         error
+}
+
+// reload begins to read the configuration again. It takes effect as a whole or, when anything is wrong with
+// it, not at all. Streams and sessions of mounts that did not change are left alone; those of the others go on
+// under their old settings for a while.
+func (s *service) reload() *reloading {
+	r := &reloading{make(chan *reloaded, 1), time.After(slowReload)}
+	if s.reading.Add(1) > smallfile.MaxHanging { // each that hangs keeps a thread
+		s.reading.Add(-1)
+		r.done <- &reloaded{err: fmt.Errorf("%d earlier reloads hang on a file", smallfile.MaxHanging)}
+		return r
+	}
+	is := s.cfg
+	go func() {
+		defer s.reading.Add(-1)
+		r.done <- s.prepare(&is)
+	}()
+	return r
+}
+
+// prepare reads everything that a reload needs, and changes nothing. is what is obeyed at present.
+func (s *service) prepare(is *config.Config) *reloaded {
 	cfg, err := s.load()
 	if err != nil {
-		s.refuse(err)
-		return
+		return &reloaded{err: err}
 	}
-	s.keepUntilRestart(&cfg)
+	keepUntilRestart(s.log, &cfg, is)
 	change, err := s.fleet.Prepare(specs(&cfg, s.with, s.log))
 	if err != nil {
-		s.refuse(err)
-		return
+		return &reloaded{err: err}
 	}
-	if err := s.edge.Renew(edge.Files(cfg.TLS)); err != nil {
+	certificate, err := s.edge.Certificate(edge.Files(cfg.TLS))
+	if err != nil {
 		change.Discard()
-		s.refuse(err)
+		return &reloaded{err: err}
+	}
+	return &reloaded{cfg, change, certificate, nil}
+}
+
+// obey makes what was read take effect.
+func (s *service) obey(r *reloaded) {
+	if r.err != nil {
+		s.refuse(r.err)
 		return
 	}
-	setLevel(cfg.Log.Level)
-	s.edge.Trust(proxies(&cfg, s.log))
-	s.cfg = cfg
-	s.with.pages.roots.set(&cfg)
-	change.Commit(cfg.Timeouts.Handover, cfg.Timeouts.Drain)
+	r.certificate()
+	setLevel(r.cfg.Log.Level)
+	s.edge.Trust(proxies(&r.cfg, s.log))
+	s.cfg = r.cfg
+	s.with.pages.roots.set(&r.cfg)
+	r.change.Commit(r.cfg.Timeouts.Handover, r.cfg.Timeouts.Drain)
 	s.with.admin.reloaded(true)
+}
+
+// abandon has a reload, or nil, end by itself, for nothing; done is closed then.
+func (r *reloading) abandon() (done <-chan struct{}) {
+	ended := make(chan struct{})
+	if r == nil {
+		close(ended)
+		return ended
+	}
+	go func() {
+		defer close(ended)
+		if late := <-r.done; late.err == nil {
+			late.change.Discard()
+		}
+	}()
+	return ended
 }
 
 func (s *service) refuse(err error) {
@@ -49,27 +111,27 @@ func (s *service) refuse(err error) {
 }
 
 // keepUntilRestart takes back what only a new process can obey, and says so.
-func (s *service) keepUntilRestart(cfg *config.Config) {
-	keep(s, "listen", &cfg.Listen, s.cfg.Listen)
-	keep(s, "http", &cfg.HTTP, s.cfg.HTTP)
-	keep(s, "park", &cfg.Park, s.cfg.Park)
-	keep(s, "heap-floor", &cfg.HeapFloor, s.cfg.HeapFloor)
-	keep(s, "admin", &cfg.Admin, s.cfg.Admin)
-	keep(s, "metrics", &cfg.Metrics, s.cfg.Metrics)
-	keep(s, "record", &cfg.Record, s.cfg.Record)
-	keep(s, "store", &cfg.Store, s.cfg.Store)
-	keep(s, "limits.memory", &cfg.Limits.Memory, s.cfg.Limits.Memory)
-	keep(s, "replica", &cfg.Replica, s.cfg.Replica)
-	keep(s, "log.format", &cfg.Log.Format, s.cfg.Log.Format)
-	if (cfg.TLS.Cert == "") != (s.cfg.TLS.Cert == "") {
-		keep(s, "tls.cert", &cfg.TLS, s.cfg.TLS)
+func keepUntilRestart(log zerolog.Logger, cfg, is *config.Config) {
+	keep(log, "listen", &cfg.Listen, is.Listen)
+	keep(log, "http", &cfg.HTTP, is.HTTP)
+	keep(log, "park", &cfg.Park, is.Park)
+	keep(log, "heap-floor", &cfg.HeapFloor, is.HeapFloor)
+	keep(log, "admin", &cfg.Admin, is.Admin)
+	keep(log, "metrics", &cfg.Metrics, is.Metrics)
+	keep(log, "record", &cfg.Record, is.Record)
+	keep(log, "store", &cfg.Store, is.Store)
+	keep(log, "limits.memory", &cfg.Limits.Memory, is.Limits.Memory)
+	keep(log, "replica", &cfg.Replica, is.Replica)
+	keep(log, "log.format", &cfg.Log.Format, is.Log.Format)
+	if (cfg.TLS.Cert == "") != (is.TLS.Cert == "") {
+		keep(log, "tls.cert", &cfg.TLS, is.TLS)
 	}
 }
 
 // keep has a setting stay what it is until the next start.
-func keep[T comparable](s *service, key string, setting *T, is T) {
+func keep[T comparable](log zerolog.Logger, key string, setting *T, is T) {
 	if *setting != is {
-		s.log.Warn().Str("setting", key).Msg("has changed, which takes effect after a restart")
+		log.Warn().Str("setting", key).Msg("has changed, which takes effect after a restart")
 		*setting = is
 	}
 }

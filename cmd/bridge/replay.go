@@ -78,6 +78,8 @@ func oneFile(cmd *cobra.Command, args []string) error {
 }
 
 func readRecording(name, mount string) (record.Head, []*replay.Exchange, error) {
+	onlyReading.Add(1)
+	defer onlyReading.Add(-1)
 	file, err := os.Open(name)
 	if err != nil {
 		return record.Head{}, nil, err

@@ -20,7 +20,7 @@ server directly.`,
 		Example: "  bridge serve --upstream https://mcp.example.com/mcp --admin.report clients.json\n  bridge report clients.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			was, err := report.Read(args[0])
+			was, err := reading(func() (report.Report, error) { return report.Read(args[0]) })
 			if err != nil {
 				return err
 			}

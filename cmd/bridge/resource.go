@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 )
@@ -52,7 +52,7 @@ func checked(m *config.Mount, keys *resource.Keys, log zerolog.Logger) (*resourc
 func trustOf(c *config.ClientTLS) string {
 	digest := sha256.New()
 	for _, name := range []string{c.CA, c.CAOnly} {
-		text, _ := os.ReadFile(name) // without them there is no mount
+		text, _ := smallfile.Read(name) // without them there is no mount
 		fmt.Fprintf(digest, "%q %d ", name, len(text))
 		digest.Write(text)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,7 +38,7 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 	settings.addConfigFile(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		load := func() (config.Config, error) { return settings.load(args) }
-		cfg, err := load()
+		cfg, err := reading(load)
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, error), env surroundings) error {
 	gctune.Floor(uint64(cfg.HeapFloor))
 	log := newLogger(env.err, cfg.Log, env.environ)
-	s, err := newService(ctx, cfg, env.environ, log)
+	s, err := reading(func() (*service, error) { return newService(ctx, cfg, env.environ, log) })
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,8 @@ type service struct {
 	cfg    config.Config
 	load   func() (config.Config, error)
 	hangUp chan os.Signal
+	// reading counts the reloads that have not ended, those that nobody waits for among them.
+	reading atomic.Int32
 }
 
 func newService(ctx context.Context, cfg *config.Config, environ []string, log zerolog.Logger) (*service, error) {
@@ -128,16 +131,39 @@ func (s *service) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.edge.Serve() }()
 	var err error
+	var under *reloading // nil: none is under way
 	for ctx.Err() == nil && err == nil {
+		// A reload may hang on a file: nothing here waits for it, and once it has taken long, neither does the next one.
+		var outcome chan *reloaded
+		var slow <-chan time.Time
+		hangUp := s.hangUp
+		if under != nil {
+			if outcome, slow = under.done, under.slow; slow != nil {
+				hangUp = nil
+			}
+		}
 		select {
 		case err = <-failed:
 			err = fmt.Errorf("the listener failed: %w", err)
-		case <-s.hangUp:
-			s.reload()
+		case <-hangUp:
+			under.abandon()
+			under = s.reload()
+		case r := <-outcome:
+			s.obey(r)
+			under = nil
+		case <-slow:
+			under.slow = nil
+			s.log.Warn().Msg("the reload takes long: one of the files that it reads hangs, perhaps; nothing has changed yet, and the next SIGHUP begins anew")
 		case <-ctx.Done():
 		}
 	}
-	return errors.Join(err, s.stop())
+	given := under.abandon()
+	err = errors.Join(err, s.stop())
+	select {
+	case <-given:
+	case <-time.After(atLeast): // it hangs, and ends with the process
+	}
+	return err
 }
 
 // linger is how long a replica that stops, and has nothing to do any more, goes on handing

@@ -116,7 +116,7 @@ func (s *settingFlags) storeSettings() (config.Store, error) {
 	if s.file == "" { // it has no server
 		sources.Flags = append([]config.Setting{{Key: "upstream", Values: []string{"http://127.0.0.1:1"}}}, sources.Flags...)
 	}
-	cfg, err := config.Load(sources)
+	cfg, err := reading(func() (config.Config, error) { return config.Load(sources) })
 	return cfg.Store, err
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
-	"github.com/mcpbridge/bridge/internal/fileowner"
 	"github.com/mcpbridge/bridge/internal/signin"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -69,7 +69,7 @@ func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, erro
 	}
 	var key []byte
 	if auth.ClientKey != "" {
-		if key, err = fileowner.ReadSecret(auth.ClientKey); err != nil {
+		if key, err = smallfile.Secret(auth.ClientKey); err != nil {
 			return authorize.Options{}, fmt.Errorf("auth.client-key: %w", err)
 		}
 	}
@@ -91,7 +91,7 @@ func secretOf(auth *config.Auth) (string, error) {
 	if auth.ClientSecretFile == "" {
 		return auth.ClientSecret, nil
 	}
-	text, err := fileowner.ReadSecret(auth.ClientSecretFile)
+	text, err := smallfile.Secret(auth.ClientSecretFile)
 	if err != nil {
 		return "", fmt.Errorf("auth.client-secret-file: %w", err)
 	}

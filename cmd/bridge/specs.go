@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"os"
 
 	"github.com/rs/zerolog"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/internal/vouch"
 	"github.com/mcpbridge/bridge/legacy/web"
 )
@@ -85,7 +85,7 @@ func identify(cfg *config.Config, m *config.Mount) identity {
 	}
 	digest := sha256.New()
 	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.CAOnly, m.UpstreamTLS.Cert, m.UpstreamTLS.Key, m.Sampling.KeyFile, m.Auth.ClientSecretFile, m.Auth.ClientKey} {
-		text, _ := os.ReadFile(name) // a missing file fails the front itself
+		text, _ := smallfile.Read(name) // a missing file fails the front itself
 		sum := sha256.Sum256(text)
 		digest.Write(sum[:])
 	}

@@ -30,7 +30,7 @@ standard error.`,
 	settings := addSettings(cmd, env.environ, concernsStdio)
 	settings.addConfigFile(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := settings.load(args)
+		cfg, err := reading(func() (config.Config, error) { return settings.load(args) })
 		if err != nil {
 			return err
 		}

@@ -53,6 +53,7 @@ func OpenAside(ctx context.Context, name, listen string, files Files, log zerolo
 	if a.listener = connlimit.Listen(a.server, listener, connlimit.Waiting()); a.certificate != nil {
 		a.listener = tls.NewListener(a.listener, a.certificate.config())
 	}
+	a.certificate.watch()
 	return a, nil
 }
 
@@ -64,8 +65,8 @@ func (a *Aside) Names(host string) bool {
 	if a.certificate == nil {
 		return false
 	}
-	pair, err := a.certificate.certificate(nil)
-	return err == nil && pair.Leaf != nil && pair.Leaf.VerifyHostname(host) == nil
+	pair := a.certificate.certificate()
+	return pair.Leaf != nil && pair.Leaf.VerifyHostname(host) == nil
 }
 
 // Serve serves until Shutdown, whose error is http.ErrServerClosed.
@@ -76,6 +77,7 @@ func (a *Aside) Serve(handler http.Handler) error {
 
 // Shutdown ends the listener. Requests that are under way get a moment, streams do not.
 func (a *Aside) Shutdown() {
+	a.certificate.close()
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
 	if a.server.Shutdown(ctx) != nil {

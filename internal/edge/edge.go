@@ -90,6 +90,7 @@ func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error)
 	}
 	e.server.Charge(ledger)
 	e.listener = begin(e.crowd)
+	e.certificate.watch()
 	return e, nil
 }
 
@@ -121,18 +122,23 @@ func (e *Edge) Serve() error { return e.server.Serve(e.listener) }
 // Trust replaces the trusted proxies.
 func (e *Edge) Trust(p Proxies) { e.addresses.trusted.Store(&p) }
 
-// Renew takes the certificate of other files, or of the same ones at once. On an
-// error nothing has changed. It does nothing for plain HTTP.
-func (e *Edge) Renew(files Files) error {
+// Certificate reads one, for a listener that has one already: the same files anew, or other ones. It takes as long as
+// the files do. Nothing has changed until take is called.
+func (e *Edge) Certificate(files Files) (take func(), err error) {
 	if e.certificate == nil {
-		return nil
+		return func() {}, nil
 	}
-	return e.certificate.replace(files)
+	found, err := load(files)
+	if err != nil {
+		return nil, err
+	}
+	return func() { e.certificate.replace(found) }, nil
 }
 
 // Shutdown stops listening and ends every connection: those that are used when
 // their request is over or ctx ends, the others at once.
 func (e *Edge) Shutdown(ctx context.Context) {
+	e.certificate.close()
 	e.unused.close()
 	if err := e.server.Shutdown(ctx); err != nil {
 		_ = e.server.Close()

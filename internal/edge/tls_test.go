@@ -41,11 +41,8 @@ func TestRenewedCertificateIsTakenAndABrokenOneIsNot(t *testing.T) {
 	}
 	expect := func(what string, serial int64) {
 		t.Helper()
-		r.looked = time.Time{} // as if it had been long ago
-		pair, err := r.certificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		<-r.look()
+		pair := r.certificate()
 		leaf, err := x509.ParseCertificate(pair.Certificate[0])
 		if err != nil {
 			t.Fatal(err)

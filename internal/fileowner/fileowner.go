@@ -3,9 +3,7 @@
 package fileowner
 
 import (
-	"crypto/tls"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 )
@@ -24,36 +22,6 @@ func Writable(path string, info fs.FileInfo) error {
 		return fmt.Errorf("%s can be written to by every user of this machine, so that nobody knows whose it is; make sure that its content is yours, then: chmod 600 %s", path, path)
 	}
 	return nil
-}
-
-// ReadSecret reads a file that holds a secret, unless everybody may write to it.
-func ReadSecret(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err == nil {
-		err = Writable(path, info)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(file)
-}
-
-// ReadPair is tls.LoadX509KeyPair for a key that is read as ReadSecret does.
-func ReadPair(cert, key string) (tls.Certificate, error) {
-	public, err := os.ReadFile(cert)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	private, err := ReadSecret(key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(public, private)
 }
 
 // Planted is Writable for a file that the bridge makes itself, which nobody but its own user

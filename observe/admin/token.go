@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/bridge/internal/fileowner"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // minToken is the shortest token that is taken, in characters.
@@ -29,7 +29,7 @@ func NewToken(file string) (Token, error) {
 	if file == "" {
 		return newToken(rand.Text(), true), nil
 	}
-	text, err := fileowner.ReadSecret(file)
+	text, err := smallfile.Secret(file)
 	if err != nil {
 		return Token{}, fmt.Errorf("admin.token-file: %w", err)
 	}

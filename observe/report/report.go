@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // Client is one kind of client: a program in a version, speaking a revision.
@@ -89,14 +91,7 @@ func Open(file string) (*Book, error) {
 // Read returns what a file says.
 func Read(file string) (Report, error) {
 	var r Report
-	info, err := os.Stat(file)
-	if err != nil {
-		return r, err
-	}
-	if info.Size() > maxFile {
-		return r, errors.New(file + " is no report: it is too long")
-	}
-	text, err := os.ReadFile(file)
+	text, err := smallfile.UpTo(file, maxFile)
 	if err != nil {
 		return r, err
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // FromEnviron returns the tracer that the standard variables of OpenTelemetry ask for,
@@ -130,7 +130,7 @@ func exporterOf(variable func(string) string, endpoint string) (*exporter, error
 	}
 	transport := http1.DefaultTransport()
 	if file := of(variable, "CERTIFICATE"); file != "" {
-		text, err := os.ReadFile(file)
+		text, err := smallfile.Read(file)
 		pool := x509.NewCertPool()
 		if err != nil || !pool.AppendCertsFromPEM(text) {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: no certificate can be read from %s", file)

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"github.com/mcpbridge/bridge/internal/fileowner"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 const (
@@ -143,7 +142,7 @@ func databaseOf(text string, cluster bool) (int, error) {
 func tlsConfig(query url.Values) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := query.Get("ca"); file != "" {
-		pem, err := os.ReadFile(file)
+		pem, err := smallfile.Read(file)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +152,7 @@ func tlsConfig(query url.Values) (*tls.Config, error) {
 		}
 	}
 	if cert, key := query.Get("cert"), query.Get("key"); cert != "" || key != "" {
-		pair, err := fileowner.ReadPair(cert, key)
+		pair, err := smallfile.Pair(cert, key)
 		if err != nil {
 			return nil, err
 		}

@@ -7,12 +7,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/fileowner"
+	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
 // KeySize is the length of a key in bytes.
@@ -40,7 +40,7 @@ func readKeys(path string, trusted func(string, fs.FileInfo) error) ([]Key, erro
 	if err := trusted(path, info); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(file)
+	text, err := smallfile.All(file, path, smallfile.Max)
 	if err != nil {
 		return nil, err
 	}

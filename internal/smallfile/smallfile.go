@@ -1,0 +1,134 @@
+// Package smallfile reads the files that settings name: never more of one than
+// it may hold, since a device or a pipe need have no end.
+package smallfile
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/mcpbridge/bridge/internal/fileowner"
+)
+
+// Max bounds a file, in bytes: certificates of all authorities there are take a tenth of it.
+const Max = 4 << 20
+
+// TooLong is an error about a file of more bytes than that.
+type TooLong int64
+
+func (most TooLong) Error() string { return fmt.Sprintf("has more than %d bytes", int64(most)) }
+
+// Read returns what a file holds, or a pipe until it is closed.
+func Read(path string) ([]byte, error) { return UpTo(path, Max) }
+
+// UpTo is Read with another bound. Nothing is said of whatever a longer file begins with.
+func UpTo(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return All(file, path, most)
+}
+
+// Secret is Read for a file that holds one, unless everybody may write to it.
+func Secret(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil {
+		err = fileowner.Writable(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return All(file, path, Max)
+}
+
+// All is UpTo for a file that is open.
+func All(file io.Reader, path string, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s %w", path, TooLong(most))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+// Pair reads a certificate chain and its private key, which is a secret.
+func Pair(cert, key string) (tls.Certificate, error) {
+	chain, err := Read(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	private, err := Secret(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(chain, private)
+}
+
+// MaxHanging bounds what is left behind of one file: a system call that hangs, as on a mount whose
+// server is gone, can be ended by nobody and keeps a thread. More than one, since another file may
+// stand there meanwhile, which the next one reads.
+const MaxHanging = 4
+
+// counts are of what SecretWithin has under way, by path.
+type counts struct {
+	mu    sync.Mutex
+	paths map[string]int
+}
+
+var hanging counts
+
+// SecretWithin is Secret for as long as ctx lasts.
+func SecretWithin(ctx context.Context, path string) ([]byte, error) {
+	if !begin(path) {
+		return nil, fmt.Errorf("%s cannot be read: %d attempts to hang", path, MaxHanging)
+	}
+	type outcome struct {
+		text []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer end(path)
+		text, err := Secret(path)
+		done <- outcome{text, err}
+	}()
+	select {
+	case o := <-done:
+		return o.text, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("reading %s takes too long: %w", path, ctx.Err())
+	}
+}
+
+func begin(path string) bool {
+	hanging.mu.Lock()
+	defer hanging.mu.Unlock()
+	if hanging.paths[path] == MaxHanging {
+		return false
+	}
+	if hanging.paths == nil {
+		hanging.paths = map[string]int{}
+	}
+	hanging.paths[path]++
+	return true
+}
+
+func end(path string) {
+	hanging.mu.Lock()
+	defer hanging.mu.Unlock()
+	if hanging.paths[path]--; hanging.paths[path] == 0 {
+		delete(hanging.paths, path)
+	}
+}
