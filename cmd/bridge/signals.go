@@ -28,8 +28,10 @@ func untilSignal() context.Context {
 	go func() {
 		first := <-signals
 		signal.Stop(signals)
-		if number, ok := first.(syscall.Signal); ok && onlyReading.Load() > 0 {
-			os.Exit(128 + int(number)) // as shells say it
+		if onlyReading.Load() > 0 {
+			if self, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = self.Signal(first) // which nobody catches any more
+			}
 		}
 		cancel()
 	}()
