@@ -66,10 +66,12 @@ func (s *Stream) forgetLocked() {
 	s.log.Discharge()
 }
 
-// Retire has an ended stream that was delivered be forgotten before anybody is refused for want of memory; nil takes that back.
-func (s *Stream) Retire(spare *budget.Spare) {
+// Retire has an ended stream that was delivered be forgotten before anybody is refused for want of memory; nil takes that back. kept: one
+// that was not, too, since its end is kept elsewhere.
+func (s *Stream) Retire(spare *budget.Spare, kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.kept = kept
 	s.retireLocked(spare)
 }
 
@@ -86,9 +88,19 @@ func (s *Stream) offerLocked() {
 	}
 }
 
-func (s *Stream) restsLocked() bool { return s.at == nil && s.deliveredLocked() }
+// restsLocked is Rests. What was brought back from where it is kept is for somebody who is about to attach.
+func (s *Stream) restsLocked() bool {
+	return s.at == nil && (s.deliveredLocked() || s.kept && s.ended && s.left != 0)
+}
 
-// TryForget is Forget for a stream that was delivered, and that nobody has come back for. It reports whether it was one, and waits for
+// Rests reports that the stream has ended, that nobody has come back for it, and that its end was delivered or is kept elsewhere.
+func (s *Stream) Rests() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.restsLocked()
+}
+
+// TryForget is Forget for a stream that rests. It reports whether it was one, and waits for
 // nobody: busy says that somebody is just using it.
 func (s *Stream) TryForget() (forgotten, busy bool) {
 	if !s.mu.TryLock() {

@@ -22,7 +22,7 @@ func TestADeliveredStreamIsSpareUntilSomebodyComesBack(t *testing.T) {
 	full := func() bool { return account.Take(1) != nil }
 	s.Finish(ev("result"))
 	want(t, "before it is retired", full(), true)
-	s.Retire(&spare)
+	s.Retire(&spare, false)
 	again := new(tape)
 	s.Attach(again, 0)
 	want(t, "while somebody has come back", full(), true)
@@ -45,7 +45,7 @@ func TestAnUndeliveredStreamIsNotSpare(t *testing.T) {
 	broken := &tape{fail: true}
 	s.Attach(broken, 0)
 	s.Finish(ev("result"))
-	s.Retire(&spare)
+	s.Retire(&spare, false)
 	account.Charge(1 << 20)
 	want(t, "refused", account.Take(1) != nil, true)
 	want(t, "it holds", s.Look().Kept, 1)
@@ -64,7 +64,7 @@ func TestAStreamWhoseClientNamesItsLastEventIsSpare(t *testing.T) {
 	spare := account.Spare(giver{s})
 	s.Attach(&tape{fail: true}, 0)
 	s.Finish(ev("result"))
-	s.Retire(&spare)
+	s.Retire(&spare, false)
 	account.Charge(1 << 20)
 	want(t, "owing", s.Owing(), true)
 	want(t, "before the last event there is more", s.Exhausted(0), false)
@@ -83,7 +83,7 @@ func TestWhatIsOwedIsKeptWhileAnythingIsSpare(t *testing.T) {
 	spare := one.Spare(giver{delivered})
 	delivered.Attach(new(tape), 0)
 	delivered.Finish(make([]byte, 500<<10))
-	delivered.Retire(&spare)
+	delivered.Retire(&spare, false)
 	another.Charge(300 << 10)
 	owed := NewStream(2, Limits{Account: another})
 	owed.Append(ev("question"))
@@ -107,11 +107,32 @@ func TestSmallDeliveredResultsMakeRoomForNewcomers(t *testing.T) {
 			s.Append(ev("x"))
 		}
 		s.Finish(ev("result"))
-		s.Retire(&spare)
+		s.Retire(&spare, false)
 	}
 	held := memory.Used()
 	memory.Guest("q").Charge(7<<17 - int(held) + int(held)/2)
 	if _, err := memory.Open("new"); err != nil {
 		t.Errorf("with delivered results of %d bytes, and half of that too little free: %v", held, err)
+	}
+}
+
+// What a store has, too, is no loss; what came back from there is for somebody.
+func TestAnEndThatIsKeptElsewhereIsSpare(t *testing.T) {
+	for back, kept := range map[bool]int{false: 0, true: 1} {
+		memory := budget.New(1 << 20)
+		account := memory.Guest("p")
+		s := NewStream(1, Limits{Account: account})
+		spare := account.Spare(giver{s})
+		if !back {
+			gone := new(tape)
+			s.Attach(gone, 0)
+			s.Detach(gone)
+		}
+		s.Finish(ev("result"))
+		account.Charge(1 << 20)
+		s.Retire(&spare, true)
+		_ = account.Take(1)
+		want(t, "it holds", s.Look().Kept, kept)
+		s.Retire(nil, false)
 	}
 }

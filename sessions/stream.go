@@ -27,6 +27,7 @@ type Stream struct {
 
 	ended  bool // with what follows guarded by mu
 	missed bool // an event that nobody was there to receive was forgotten
+	kept   bool // its end is kept elsewhere, too, from where it can be fetched
 	mu     sync.Mutex
 	log    Log
 	at     *attachment

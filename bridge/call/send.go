@@ -165,7 +165,7 @@ func (r *round) build() *flight.Context {
 	r.up = upstreamCallLocked(r.Call, r.flow.Method, r.params)
 	r.up.Idle, r.up.About, r.up.Admitted = r.idle, r.about(env.Version), r.enter
 	if r.flow.Round > 0 {
-		r.owed = flight.Owe(&r.held, r.ctx, r.client.Driver.overdrafts, r.up.Tenant)
+		r.owed = flight.Owe(&r.held, r.ctx, r.client.Driver.overdrafts, r.up.Tenant, func() bool { return r.Reply().Attached() })
 		r.up.Held = &r.owed
 	}
 	return r.ctx

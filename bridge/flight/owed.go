@@ -17,18 +17,20 @@ type Owed struct {
 	ctx    context.Context
 	places *budget.Places
 	tenant string
-	free   func() // gives its place back; nil: it has none
+	taken  func() bool // whether the client is there to take the answer
+	free   func()      // gives its place back; nil: it has none
 }
 
 // Overdrafts is how many retries may have more than their sessions may hold.
 const Overdrafts = 8
 
-// Owe returns what a round of this context is charged to. The places are those for overdrafts.
-func Owe(held *Held, ctx context.Context, places *budget.Places, tenant string) Owed { //nolint:revive // it is the round's
+// Owe returns what a round of this context is charged to. The places are those for overdrafts; taken reports whether the client is there to
+// take the answer: what nobody takes stays, and leaves room for others.
+func Owe(held *Held, ctx context.Context, places *budget.Places, tenant string, taken func() bool) Owed { //nolint:revive // it is the round's
 	held.mu.Lock()
 	held.owes = true
 	held.mu.Unlock()
-	return Owed{held: held, ctx: ctx, places: places, tenant: tenant}
+	return Owed{held: held, ctx: ctx, places: places, tenant: tenant, taken: taken}
 }
 
 // MayOverdraw reports whether the session may have more, and has that be so until Over.
@@ -66,12 +68,8 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 		if err != nil && o.MayOverdraw() {
 			err = o.held.exceed(response, (*budget.Hold).Advance)
 		}
-		switch {
-		case err == nil:
-		case inMemory > 0:
-			err = o.held.exceed(response, (*budget.Hold).Finish)
-		default:
-			err = o.held.exceed(response, o.held.alone.PressLast)
+		if err != nil {
+			err = o.exceed(response, inMemory > 0)
 		}
 		if err == nil {
 			return nil
@@ -85,4 +83,15 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 			return err
 		}
 	}
+}
+
+// exceed takes more than there is, for a response that is in memory already or not.
+func (o *Owed) exceed(response int, here bool) error {
+	stays := !o.taken()
+	return o.held.exceed(response, func(h *budget.Hold, bytes int) error {
+		if here {
+			return h.FinishLast(bytes, stays)
+		}
+		return o.held.alone.PressLast(h, bytes, stays)
+	})
 }

@@ -2,6 +2,8 @@ package flight
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +22,7 @@ func TestAResponseThatIsThereCountsWhileItWaits(t *testing.T) {
 		wait := func() (done chan error) {
 			held, paid := new(Held), budget.On(account)
 			held.Open(account)
-			owed := Owe(held, ctx, nil, "alice")
+			owed := Owe(held, ctx, nil, "alice", takes)
 			paid.Charge(size)
 			done = make(chan error, 1)
 			go func() {
@@ -73,7 +75,7 @@ func TestAnswersThatAreThereDoNotWaitForEachOther(t *testing.T) {
 	}
 	for i, who := range []string{"alice", "bob"} {
 		helds[i].Open(memory.Guest(who))
-		owed := Owe(&helds[i], ctx, nil, who)
+		owed := Owe(&helds[i], ctx, nil, who, takes)
 		if err := owed.TakeOver(&paid[i], size); err != nil {
 			t.Errorf("%s: %v", who, err)
 		}
@@ -100,7 +102,7 @@ func TestOthersAreAloneOnceACallHasItsAnswer(t *testing.T) {
 		press := func(who string) (*Held, error) {
 			held := new(Held)
 			held.Open(memory.Guest(who))
-			owed := Owe(held, ctx, nil, who)
+			owed := Owe(held, ctx, nil, who, takes)
 			return held, owed.Set(64 << 10)
 		}
 		first, err := press("alice")
@@ -129,7 +131,7 @@ func TestAResponseThatCannotFitKeepsNoneWaiting(t *testing.T) {
 		start := func(who string, size int) chan error {
 			held := new(Held)
 			held.Open(memory.Guest(who))
-			owed := Owe(held, ctx, nil, who)
+			owed := Owe(held, ctx, nil, who, takes)
 			done := make(chan error, 1)
 			go func() {
 				err := owed.Set(size)
@@ -177,7 +179,7 @@ func TestAnsweredCallsOfOneAddressKeepNobodyOut(t *testing.T) {
 			for range cap(served) {
 				held := new(Held)
 				held.Open(open("greedy"))
-				owed := Owe(held, t.Context(), places, "greedy")
+				owed := Owe(held, t.Context(), places, "greedy", takes)
 				go func() {
 					for size := step; size <= most; size += step {
 						time.Sleep(time.Millisecond)
@@ -220,6 +222,62 @@ func TestAnsweredCallsOfOneAddressKeepNobodyOut(t *testing.T) {
 	}
 }
 
+// takes says that the client is there to take the answer.
+func takes() bool { return true }
+
+// TestAnswersThatNobodyTakesLeaveRoomForOthers: what one address does not fetch is kept for long, and is no more than leaves others room,
+// be it in memory before it is asked for or not. Once its client is there the rest comes.
+func TestAnswersThatNobodyTakesLeaveRoomForOthers(t *testing.T) {
+	for name, inMemory := range map[string]bool{"read as there is room": false, "read already": true} {
+		synctest.Test(t, func(t *testing.T) {
+			const size = 10 << 20
+			memory := budget.New(128 << 20)
+			var there atomic.Bool
+			var all sync.WaitGroup
+			places := budget.NewPlaces(Overdrafts)
+			kept := make(chan *Held, 12)
+			session, err := memory.Open("greedy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			for range cap(kept) {
+				held, paid := new(Held), budget.On(memory.Guest("greedy"))
+				held.Open(memory.Guest("greedy"))
+				owed := Owe(held, t.Context(), places, "greedy", there.Load)
+				all.Go(func() {
+					if inMemory {
+						paid.Charge(size / 10)
+					}
+					if err := owed.TakeOver(&paid, size); err != nil {
+						t.Error(err)
+					}
+					owed.Over()
+					held.Made()
+					if there.Load() {
+						held.End()
+					} else {
+						kept <- held
+					}
+				})
+			}
+			time.Sleep(time.Minute)
+			if n := len(kept); n == 0 || n == cap(kept) || memory.Full() {
+				t.Errorf("%s: %d of %d are kept, %d MiB of 128 are held", name, n, cap(kept), memory.Used()>>20)
+			}
+			there.Store(true)
+			for len(kept) > 0 { // its client fetches one after the other
+				(<-kept).End()
+				time.Sleep(time.Second)
+			}
+			all.Wait()
+			if memory.Used() != 0 {
+				t.Errorf("%s: %d bytes are held at the end", name, memory.Used())
+			}
+		})
+	}
+}
+
 // TestTheResponseOfAnAnswerDoesNotWaitForPeople: calls whose questions nobody has answered hold memory, and do not end by themselves.
 func TestTheResponseOfAnAnswerDoesNotWaitForPeople(t *testing.T) {
 	for name, places := range map[string]*budget.Places{"with an overdraft": budget.NewPlaces(Overdrafts), "without": nil} {
@@ -237,7 +295,7 @@ func TestTheResponseOfAnAnswerDoesNotWaitForPeople(t *testing.T) {
 			defer cancel()
 			held.Open(account)
 			defer held.End()
-			owed := Owe(held, ctx, places, "address")
+			owed := Owe(held, ctx, places, "address", takes)
 			if err := owed.Set(8 << 20); err != nil { // 16 MiB in memory, and 20 are free
 				t.Errorf("%s: %v", name, err)
 			}

@@ -7,11 +7,11 @@ func (h *Hold) Advance(bytes int) error {
 }
 
 // PressLast is Press for what can wait. It is refused, unless it leaves memory for newcomers, where its principal holds much, and has some of
-// that under way (Moves).
-func (a *Alone) PressLast(h *Hold, bytes int) error {
+// that under way (Moves): that ends by itself. stays: it is not to end soon itself, since nobody is there to take it.
+func (a *Alone) PressLast(h *Hold, bytes int, stays bool) error {
 	return a.press(h, func() error {
 		return h.growLeaving(bytes, func(limit int64) int64 {
-			if h.othersMove() {
+			if h.holdsMuch() && (stays || h.othersMove()) {
 				return limit / reserve
 			}
 			return -limit / pressed
@@ -19,11 +19,25 @@ func (a *Alone) PressLast(h *Hold, bytes int) error {
 	})
 }
 
-// othersMove reports whether the hold's principal holds much, and has some of that under way in other holds.
-func (h *Hold) othersMove() bool {
-	limit, moving := h.account.budget.limit, h.account.moving()-int64(h.moving)
+// FinishLast is Finish for what can wait, as with PressLast.
+func (h *Hold) FinishLast(bytes int, stays bool) error {
+	return h.growLeaving(bytes, func(limit int64) int64 {
+		if stays && h.holdsMuch() {
+			return limit / reserve
+		}
+		return -limit / finished
+	})
+}
+
+// holdsMuch reports whether the hold's principal holds what one gets that is greedy alone.
+func (h *Hold) holdsMuch() bool {
 	_, all := h.account.held()
-	return all >= limit/little && moving >= limit/reserve
+	return all >= h.account.budget.limit/little
+}
+
+// othersMove reports whether the hold's principal has much under way in other holds.
+func (h *Hold) othersMove() bool {
+	return h.account.moving()-int64(h.moving) >= h.account.budget.limit/reserve
 }
 
 // Moves says that so many bytes, which the hold is about to be charged for, end by themselves: a response that comes, and goes on to its

@@ -15,7 +15,7 @@ func TestWhatIsAdvancedLeavesRoomForOneThatPressesAndForNewcomers(t *testing.T) 
 	}
 	var alone Alone
 	pressing := On(open(t, b, "another"))
-	if err := alone.PressLast(&pressing, 16*mib); err != nil || b.Full() {
+	if err := alone.PressLast(&pressing, 16*mib, false); err != nil || b.Full() {
 		t.Errorf("one that presses: %v; newcomers are refused: %v", err, b.Full())
 	}
 }
@@ -42,7 +42,7 @@ func TestWhoNeedsOnlyWaitForItsOwnDoesNotPress(t *testing.T) {
 			moves.Charge(is.moving)
 			moves.Moves(is.moving)
 			var alone Alone
-			if err := alone.PressLast(&h, is.size); err == nil != is.want || err != nil && !Short(err) {
+			if err := alone.PressLast(&h, is.size, false); err == nil != is.want || err != nil && !Short(err) {
 				t.Errorf("%s, of %q: %v", name, owner, err)
 			}
 			alone.End()
@@ -62,7 +62,7 @@ func TestWhatPressesDoesNotWaitForItself(t *testing.T) {
 	h.Charge(60 * mib)
 	var alone Alone
 	for _, rest := range []func(){func() { h.Moves(60 * mib) }, h.Stays} {
-		if rest(); alone.PressLast(&h, mib) != nil {
+		if rest(); alone.PressLast(&h, mib, false) != nil {
 			t.Error("it is refused")
 		}
 	}
@@ -93,7 +93,7 @@ func TestTwoDoNotFindTheSameRoom(t *testing.T) {
 	const each = 30 * mib
 	press := func(h *Hold) {
 		var alone Alone
-		if h.Moves(each); alone.PressLast(h, each) != nil {
+		if h.Moves(each); alone.PressLast(h, each, false) != nil {
 			h.Stays()
 		}
 		alone.End()

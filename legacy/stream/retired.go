@@ -39,7 +39,7 @@ func (k *retired) GiveBack() (given, busy bool) {
 func (k *retired) giveBackLate() {
 	k.set.mu.Lock()
 	defer k.set.mu.Unlock()
-	if k.stream.Delivered() && !k.stream.Attached() {
+	if k.stream.Rests() {
 		k.set.forgetRetiredLocked(k)
 	}
 }
@@ -84,7 +84,7 @@ func (s *Set) Retire(st *sessions.Stream, visitor, kept bool) {
 	s.endpoint.retention.Add(&k.retention)
 	s.calls.retired = append(s.calls.retired, k)
 	k.spare = s.account.Spare(k)
-	st.Retire(&k.spare)
+	st.Retire(&k.spare, kept)
 	s.boundLocked()
 }
 

@@ -263,7 +263,7 @@ func (s *Set) Close() {
 	standalone := s.listenedLocked()
 	for _, k := range s.callsLocked().retired {
 		k.retention.Remove()
-		k.stream.Retire(nil)
+		k.stream.Retire(nil, false)
 	}
 	s.calls, s.standalone = nil, nil
 	s.mu.Unlock()
