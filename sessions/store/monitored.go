@@ -13,7 +13,7 @@ var ErrUnreachable = errors.New("the store cannot be reached")
 
 // Monitored notices when an engine behind a network fails. From then on it asks that
 // nothing but whether it is back, and fails everything else at once with ErrUnreachable:
-// nobody waits for what does not come. An operation with large values that took too long (ErrSlow) makes it ask at once.
+// nobody waits for what does not come. Of one that was not over in its time, it may be behind those of others, nothing is known: it asks at once.
 type Monitored struct {
 	Store
 	changed func(string)
@@ -47,7 +47,7 @@ func (m *Monitored) guard(operation func() error) error {
 	}
 	err := operation()
 	why := err
-	if errors.Is(err, ErrSlow) {
+	if errors.Is(err, context.DeadlineExceeded) {
 		why = m.ping()
 	}
 	if isFailure(why) && !m.down.Swap(true) {

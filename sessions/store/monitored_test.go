@@ -116,16 +116,26 @@ func TestAnEngineThatFailsIsLeftAloneUntilItIsBack(t *testing.T) {
 
 // TestWhatIsLargeAndSlowIsNoOutage: a client's large value alone has nobody else refused, unless the engine is away, too.
 func TestWhatIsLargeAndSlowIsNoOutage(t *testing.T) {
+	slowIsNoOutage(t, store.Slow(context.DeadlineExceeded))
+}
+
+// TestWhatWaitsBehindOthersIsNoOutage: what is small, too, may wait behind much of that for as long as it has time.
+func TestWhatWaitsBehindOthersIsNoOutage(t *testing.T) {
+	slowIsNoOutage(t, context.DeadlineExceeded)
+}
+
+func slowIsNoOutage(t *testing.T, slow error) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e, m, said := watched(t)
-		e.fault = fmt.Errorf("reading: %w", store.Slow(context.DeadlineExceeded))
+		e.fault = fmt.Errorf("reading: %w", slow)
 		e.ping = nil
 		e.pings = true
-		if _, err := m.Load(t.Context(), "s"); !errors.Is(err, store.ErrSlow) || !errors.Is(err, context.DeadlineExceeded) || !m.Up() {
+		if _, err := m.Load(t.Context(), "s"); !errors.Is(err, slow) || !errors.Is(err, context.DeadlineExceeded) || !m.Up() {
 			t.Errorf("it answers pings: %v, up %v", err, m.Up())
 		}
 		e.set(e.fault, errLost)
-		if _, err := m.Load(t.Context(), "s"); !errors.Is(err, store.ErrSlow) || m.Up() || !slices.Equal(said(), []string{"down"}) {
+		if _, err := m.Load(t.Context(), "s"); !errors.Is(err, slow) || m.Up() || !slices.Equal(said(), []string{"down"}) {
 			t.Errorf("it does not: %v, up %v, said %q", err, m.Up(), said())
 		}
 		_ = m.Close()
