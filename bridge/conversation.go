@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // conversation is one client's session as the bridge sees it; it implements
@@ -45,6 +47,7 @@ type seldom struct {
 	nobody    string                   // the owner of its questions, when no principal is; empty until needed
 	resources *subscriptions.Resources // nil until the first resources/subscribe
 	replies   *again.Replies           // that wait for the same call again; nil until one may
+	wrapped   []string                 // tools that it was shown wrapped, in order
 	tasks     *tasks.Set               // that the bridge hosts for the client (mode 2); nil until the first one
 }
 
@@ -140,6 +143,32 @@ func (c *conversation) setLevelLocked(level string) {
 	if level != c.seldomLocked().level {
 		c.restLocked().level = level
 	}
+}
+
+// ShownWrapped implements call.Session.
+func (c *conversation) ShownWrapped(names []string) {
+	c.mu.Lock()
+	news := !slices.Equal(c.seldomLocked().wrapped, names)
+	if news {
+		c.restLocked().wrapped = names
+	}
+	c.mu.Unlock()
+	if news {
+		c.changed()
+	}
+}
+
+// WasShownWrapped implements call.Session.
+func (c *conversation) WasShownWrapped(raw []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wrapped := c.seldomLocked().wrapped
+	if len(wrapped) == 0 {
+		return false
+	}
+	name, _ := rawjson.Text(raw)
+	_, found := slices.BinarySearch(wrapped, name)
+	return found
 }
 
 // hosted returns the tasks that the bridge hosts for the client; nil, which is empty: none yet.

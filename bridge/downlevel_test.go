@@ -81,3 +81,27 @@ func TestWrappedToolsStayWrapped_Q10(t *testing.T) {
 		}
 	})
 }
+
+// TestWrappedToolsStayWrappedElsewhere_Q10: a session that goes on in another process, which has listed nothing, holds what it was shown.
+func TestWrappedToolsStayWrappedElsewhere_Q10(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const list = `{"tools":[{"name":"any","inputSchema":{"type":"object"},"outputSchema":{"anyOf":[{"type":"object"},{"type":"array"}]}}]}`
+		const answer = `{"content":[],"structuredContent":{"a":1}}`
+		here, _ := session(t, Limits{}, result(list))
+		request(t, here, "1", mcp.MethodToolsList, `{}`).result()
+		there, _, _ := elsewhere(t, here, result(answer), result(answer))
+		for id, called := range map[string]string{"2": "any", "3": "other"} {
+			want := `"structuredContent":{"a":1}`
+			if called == "any" {
+				want = `"structuredContent":{"result":{"a":1}}`
+			}
+			if got := request(t, there, id, mcp.MethodToolsCall, `{"name":"`+called+`"}`).result(); !strings.Contains(got, want) {
+				t.Errorf("%s got %s", called, got)
+			}
+		}
+		other, _ := session(t, Limits{})
+		if err := other.Adopt([]byte(`{"v":1,"version":"2025-11-25"}`), here.Record()); err != nil || !other.WasShownWrapped([]byte(`"any"`)) {
+			t.Errorf("a replica that had the session already does not learn of it: %v", err)
+		}
+	})
+}

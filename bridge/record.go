@@ -29,6 +29,7 @@ type sessionRecord struct {
 	Breaker    map[string]time.Time `json:"breaker,omitempty"`  // until when a capability is not used
 	Announced  bool                 `json:"announced,omitempty"`
 	Resources  []string             `json:"resources,omitempty"` // that it has subscribed to
+	Wrapped    []string             `json:"wrapped,omitempty"`   // tools that it was shown wrapped, in order
 	Served     uint8                `json:"served,omitempty"`    // what earlier versions of the bridge wrote for Proven; only read
 }
 
@@ -52,7 +53,7 @@ func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
 	rest := c.seldomLocked()
 	r := &sessionRecord{
 		V: recordVersion, Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.Declared,
-		Level: rest.level, Announced: c.announced,
+		Level: rest.level, Announced: c.announced, Wrapped: rest.wrapped,
 	}
 	return r, rest.resources
 }
@@ -91,6 +92,9 @@ func (c *conversation) fill(r *sessionRecord) {
 	defer c.mu.Unlock()
 	c.declare(r.ClientInfo, r.Declared)
 	c.setLevelLocked(r.Level)
+	if len(r.Wrapped) > 0 {
+		c.restLocked().wrapped = r.Wrapped
+	}
 	c.breaker.adopt(&sessionRecord{}, r)
 }
 
@@ -128,6 +132,9 @@ func (c *conversation) Adopt(before, theirs []byte) error {
 	c.mu.Lock()
 	if c.seldomLocked().level == base.Level {
 		c.setLevelLocked(other.Level)
+	}
+	if slices.Equal(c.seldomLocked().wrapped, base.Wrapped) && !slices.Equal(base.Wrapped, other.Wrapped) {
+		c.restLocked().wrapped = other.Wrapped
 	}
 	c.mu.Unlock()
 	c.breaker.adopt(base, other)

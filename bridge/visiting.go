@@ -18,5 +18,8 @@ func (visiting) Trust(mcp.InputKind) {}
 // Distrust implements call.Session.
 func (visiting) Distrust(mcp.InputKind, time.Duration) {}
 
+// ShownWrapped implements call.Session: what others are shown is not the client's.
+func (visiting) ShownWrapped([]string) {}
+
 // Spent implements call.Session.
 func (c visiting) Spent() *model.Spent { return &c.visits }

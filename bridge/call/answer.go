@@ -94,14 +94,21 @@ func (k ending) appendResult(dst []byte, req *downstream.Request, result []byte)
 	known, rules := k.client.Driver.Catalog, *k.client.Rules
 	rules.Held = k.held.Work()
 	if mcp.IsList(req.Method) {
-		dst, err := known.AppendList(dst, &rules, k.audience(), req, result)
+		audience := k.audience()
+		dst, err := known.AppendList(dst, &rules, audience, req, result)
+		if err == nil && req.Method == mcp.MethodToolsList {
+			k.session().ShownWrapped(known.Wrapped(audience))
+		}
 		return dst, notTakenIn(err)
 	}
-	if req.Method == mcp.MethodToolsCall && known.Wraps() {
+	if req.Method == mcp.MethodToolsCall {
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client
-		// was told (Q10).
-		rules.WrapOutput = known.Tool(k.shown(), req.Name).Wrapped
+		// was told (Q10), perhaps by another process, which only the session knows.
+		if shown := k.session().WasShownWrapped(req.Name); shown || known.Wraps() {
+			audience := k.shown()
+			rules.WrapOutput = known.Tool(audience, req.Name).Wrapped || shown && !known.Knows(audience)
+		}
 	}
 	dst, err := rules.AppendResult(dst, req.Method, result)
 	return dst, notTakenIn(err)

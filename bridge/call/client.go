@@ -153,6 +153,9 @@ type Session interface {
 	Trust(k mcp.InputKind)
 	Distrust(k mcp.InputKind, d time.Duration)
 	Distrusts(capability string) bool
+	// ShownWrapped notes which tools the client has been shown wrapped (Q10); WasShownWrapped reports whether this raw name is one's.
+	ShownWrapped(names []string)
+	WasShownWrapped(name []byte) bool
 	// Visitors is the session as it is to calls of those who may know no more than its id
 	// (Unproven): what these do counts neither for its client nor against it.
 	Visitors() Session

@@ -70,6 +70,17 @@ func (c *Catalog) Share(text []byte) []byte {
 // Tool returns the facts about the tool with this raw name, as the lists of an audience (hop.Audience) said.
 func (c *Catalog) Tool(audience string, raw []byte) Tool { return c.tools.about(audience, raw) }
 
+// Knows reports whether any list of tools came for an audience.
+func (c *Catalog) Knows(audience string) bool { return c.tools.knowsOf(audience) }
+
+// Wrapped returns the names of the tools that an audience is shown wrapped, for a session to remember: it may go on in another process.
+func (c *Catalog) Wrapped(audience string) []string {
+	if !c.Wraps() {
+		return nil
+	}
+	return c.tools.wrapped(audience)
+}
+
 // Wraps reports whether any tool was ever shown wrapped, to anybody: few servers have one.
 func (c *Catalog) Wraps() bool { return c.tools.wraps.Load() }
 

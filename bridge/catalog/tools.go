@@ -71,6 +71,33 @@ func (b *toolbox) about(audience string, raw []byte) Tool {
 	return known.facts[name]
 }
 
+// Of the tools that one session was shown wrapped so many are remembered with it, with names of so many bytes.
+const (
+	maxShown     = 64
+	maxShownName = 128
+)
+
+// wrapped returns the names of the tools that an audience is shown wrapped, in order, as far as a session remembers them.
+func (b *toolbox) wrapped(audience string) (names []string) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if known := b.audiences[audience]; known != nil {
+		for name, f := range known.facts {
+			if f.Wrapped && len(name) <= maxShownName {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names[:min(len(names), maxShown)]
+}
+
+func (b *toolbox) knowsOf(audience string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.audiences[audience] != nil
+}
+
 // learn reads the page of a list that came for a raw cursor. held is told what that takes.
 func (b *toolbox) learn(audience string, raw []byte, page *list, held translate.Held) {
 	cursor := string(raw)
