@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -60,16 +61,18 @@ func TestEveryEndOfACallHasOneLine(t *testing.T) {
 		"is cancelled": {steps: []step{ask}, then: func(c *client) {
 			c.conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1,"reason":"` + secret + `"}`)})
 		}, level: "debug", end: "cancelled", cause: "client"},
-		"the server's error": {steps: []step{rpcError(&jsonrpc.Error{Code: -32603, Message: secret, Data: []byte(`"` + secret + `"`)})}, level: "warn", end: "failed", cause: "server_error"},
-		"no answer":          {steps: []step{failure(&upstream.Failure{Cause: upstream.ServerError, Sent: true, Detail: "HTTP 500"})}, level: "warn", end: "failed"},
-		"a silent server":    {steps: []step{hang}, then: func(*client) { pass(time.Hour) }, level: "warn", end: "expired", cause: "timeouts.round"},
-		"refused by status":  {steps: []step{failure(&upstream.Failure{Cause: upstream.Unauthorized, Status: 401, Challenge: []string{secret}})}, level: "warn", end: "failed"},
-		"a violation":        {steps: []step{result(`{"resultType":"input_required"}`)}, level: "warn", end: "failed", cause: "violation"},
-		"a malformed result": {steps: []step{result(`{"resultType":"complete","content":"` + secret + `"}`)}, level: "warn", end: "failed", cause: "violation"},
-		"answered here":      {method: mcp.MethodPing, params: `{}`, level: "debug", end: "complete"},
-		"not offered":        {method: mcp.MethodDiscover, params: `{}`, level: "warn", end: "failed", cause: "refused"},
-		"about nothing":      {params: `{}`, level: "warn", end: "failed", cause: "refused"},
-		"the bridge stops":   {steps: []step{ask}, then: func(c *client) { c.conv.Close(downstream.ErrStopping) }, level: "warn", end: "shutdown", cause: "shutdown"},
+		"the server's error":  {steps: []step{rpcError(&jsonrpc.Error{Code: -32603, Message: secret, Data: []byte(`"` + secret + `"`)})}, level: "warn", end: "failed", cause: "server_error"},
+		"no answer":           {steps: []step{failure(&upstream.Failure{Cause: upstream.ServerError, Sent: true, Detail: "HTTP 500"})}, level: "warn", end: "failed"},
+		"a silent server":     {steps: []step{hang}, then: func(*client) { pass(time.Hour) }, level: "warn", end: "expired", cause: "timeouts.round"},
+		"refused by status":   {steps: []step{failure(&upstream.Failure{Cause: upstream.Unauthorized, Status: 401, Challenge: []string{secret}})}, level: "warn", end: "failed"},
+		"a violation":         {steps: []step{result(`{"resultType":"input_required"}`)}, level: "warn", end: "failed", cause: "violation"},
+		"a malformed result":  {steps: []step{result(`{"resultType":"complete","content":"` + secret + `"}`)}, level: "warn", end: "failed", cause: "violation"},
+		"answered here":       {method: mcp.MethodPing, params: `{}`, level: "debug", end: "complete"},
+		"not offered":         {method: mcp.MethodDiscover, params: `{}`, level: "warn", end: "failed", cause: "refused"},
+		"about nothing":       {params: `{}`, level: "warn", end: "failed", cause: "refused"},
+		"an operator ends it": {steps: []step{ask}, then: func(c *client) { c.conv.Close(sessions.Dismissed) }, level: "debug", end: "cancelled", cause: "operator"},
+		"ended elsewhere":     {steps: []step{ask}, then: func(c *client) { c.conv.Close(sessions.Elsewhere) }, level: "debug", end: "cancelled", cause: "session"},
+		"the bridge stops":    {steps: []step{ask}, then: func(c *client) { c.conv.Close(downstream.ErrStopping) }, level: "warn", end: "shutdown", cause: "shutdown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

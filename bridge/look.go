@@ -4,9 +4,8 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/bridge/bridge/call"
-	"github.com/mcpbridge/bridge/bridge/ends"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
 )
@@ -37,7 +36,7 @@ func (b *Bridge) EndCall(id string) bool {
 	for _, c := range open {
 		calls := c.table.underWay()
 		if at := slices.IndexFunc(calls, func(k *call.Call) bool { return k.Name() == id }); at >= 0 {
-			calls[at].Resume(mrtr.Failed(ends.ErrOperator))
+			calls[at].Close(downstream.ErrCallEnded)
 			return true
 		}
 	}

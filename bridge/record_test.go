@@ -195,7 +195,7 @@ func TestAnswerSurvivesAShortOutage_D15(t *testing.T) {
 }
 
 func TestEndedSessionsAnswerTheirCalls_DT19(t *testing.T) {
-	for cause, answered := range map[error]bool{sessions.Expired: true, sessions.Evicted: true, sessions.Closed: true,
+	for cause, answered := range map[error]bool{sessions.Expired: true, sessions.Evicted: true, sessions.Closed: true, sessions.Dismissed: true, sessions.Elsewhere: true,
 		sessions.Removed: false, errors.New("client disconnected"): false} {
 		synctest.Test(t, func(t *testing.T) {
 			conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))

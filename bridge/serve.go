@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
@@ -186,6 +187,9 @@ func (c *conversation) Close(cause error) {
 	resources := c.seldomLocked().resources
 	c.mu.Unlock()
 
+	if errors.Is(cause, downstream.ErrOperator) {
+		cause = downstream.ErrCallEnded
+	}
 	late := downstream.ErrCancelled // D-T19
 	if downstream.Audible(cause) {
 		late = cause

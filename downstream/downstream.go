@@ -34,6 +34,16 @@ var ErrStopping error = sessions.Closed
 // ErrOutdated is the cause of an end that the server has brought about: it is another one now.
 var ErrOutdated error = sessions.Outdated
 
+// ErrOperator is the cause of an end that who runs the bridge has brought about, and ErrCallEnded
+// what the calls then end with.
+var (
+	ErrOperator  error = sessions.Dismissed
+	ErrCallEnded       = fmt.Errorf("the call was %w", ErrOperator)
+)
+
+// ErrElsewhere is the cause of the end of a session whose record is gone.
+var ErrElsewhere error = sessions.Elsewhere
+
 // Audible reports whether a client may still hear why its conversation ended: it
 // neither ended it itself nor went away.
 func Audible(cause error) bool {

@@ -36,7 +36,7 @@ func (h connections) openSSE(w http.ResponseWriter, r *http.Request, messages st
 		return
 	}
 	defer h.channels.Remove(id)
-	defer c.Close(channel.ErrDisconnected)
+	defer c.Leave()
 	if c.Write(func() error { return s.open(messages + "?sessionId=" + id) }) != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -289,4 +290,65 @@ func TestShutdownEndsConnections(t *testing.T) {
 		t.Error("the HTTP+SSE stream goes on")
 	}
 	want(t, "cause", b.last().cause(), error(sessions.Closed))
+}
+
+// Who runs the bridge ends a session: its calls are answered, be it a connection or not, before the
+// connection ends.
+func TestCallsOfASessionThatAnOperatorEndsAreAnswered_DT19(t *testing.T) {
+	id := func(h *HTTP) string { return h.Look()[0].ID }
+	for name, begin := range map[string]func(*peer) func() string{
+		"Streamable HTTP": func(p *peer) func() string {
+			at := *p
+			at.url += "/mcp"
+			at.initialize(mcp.V20251125)
+			stream := readEvents(p.t, at.post(hold))
+			stream.next() // that the client may come back
+			return func() string { return stream.next() }
+		},
+		"HTTP+SSE": func(p *peer) func() string {
+			_, stream, post := p.openSSE()
+			post.call(initialize(mcp.V20241105))
+			stream.next()
+			post.call(hold)
+			return func() string { return stream.next() }
+		},
+		"WebSocket": func(p *peer) func() string {
+			conn, _, err := dial(p.t, p, nil)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			p.t.Cleanup(func() { _ = conn.Close() })
+			for _, text := range []string{initialize(mcp.V20251125), hold} {
+				if err := conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+					p.t.Fatal(err)
+				}
+			}
+			_, _, _ = conn.ReadMessage()
+			return func() string {
+				_, text, err := conn.ReadMessage()
+				want(p.t, "read", err, error(nil))
+				return string(text)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFake()
+			b.ends = func(k *call) {
+				cause := b.last().cause()
+				if downstream.Audible(cause) {
+					k.Finish([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"` + cause.Error() + `"}}`))
+					return
+				}
+				k.Abandon()
+			}
+			h, p := serveAll(t, Options{}, b)
+			answer := begin(p)
+			<-b.held
+			want(t, "there was one", h.EndSession(id(h)), true)
+			if got := answer(); !strings.Contains(got, "ended by who runs the bridge") {
+				t.Errorf("the call ends with %q", got)
+			}
+			want(t, "cause", errors.Is(b.last().cause(), downstream.ErrOperator), true)
+		})
+	}
 }

@@ -167,6 +167,22 @@ func TestReplicasShareASession(t *testing.T) {
 	want(t, "the first one, then", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
 }
 
+// `bridge sessions end` removes the record, as a DELETE at another replica does: nobody can tell them
+// apart, and calls under way are answered.
+func TestCallsOfASessionThatEndsElsewhereHearOfIt_DT19(t *testing.T) {
+	opt, b := stored(), newFake()
+	_, p := serve(t, opt, b)
+	p.initialize("2025-11-25")
+	if err := opt.Store.End(t.Context(), store.Name("/mcp\n"+p.session)); err != nil {
+		t.Fatal(err)
+	}
+	b.last().setLevel("debug")
+	b.last().push.Changed()
+	if cause := b.last().cause(); !errors.Is(cause, downstream.ErrElsewhere) || !downstream.Audible(cause) {
+		t.Errorf("its calls end with %v", cause)
+	}
+}
+
 // counting counts what is asked of a store.
 type counting struct {
 	store.Store

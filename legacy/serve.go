@@ -3,7 +3,6 @@ package legacy
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -125,14 +124,11 @@ func (h *HTTP) Look() []observe.Sight { return append(h.sessions.Look(), h.chann
 
 // EndSession ends the session with this shortened id, and reports whether there was one.
 func (h *HTTP) EndSession(short string) bool {
-	return h.sessions.End(short) || h.channels.End(short, errOperator)
+	return h.sessions.End(short) || h.channels.End(short, downstream.ErrOperator)
 }
 
 // EndStored ends the session that has this name in the store, and reports whether it was here.
 func (h *HTTP) EndStored(name string) bool { return h.sessions.EndStored(name) }
-
-// errOperator ends a connection that the people who run the bridge gave up.
-var errOperator = errors.New("ended by who runs the bridge")
 
 // SSE returns the handler of the GET endpoint of HTTP+SSE, the transport of
 // 2024-11-05 (E-25). Clients are told to POST to the path messages, where the

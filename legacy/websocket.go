@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/legacy/channel"
 	"github.com/mcpbridge/bridge/legacy/session"
@@ -46,12 +47,14 @@ func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
 	defer c.KeepAlive(h.pings, h.silence(), func() error { return ws.Ping(web.PingTimeout) })()
 	go c.ReadFrom(ws.Read)
 	<-c.Gone()
-	c.Close(channel.ErrDisconnected)
+	c.Leave()
 	switch err := c.Err(); {
 	case errors.Is(err, sessions.Closed), errors.Is(err, errRetired):
 		_ = ws.Close(transport.CloseGoingAway, err.Error())
 	case errors.Is(err, channel.ErrLapsed):
 		_ = ws.Close(transport.ClosePolicy, err.Error())
+	case errors.Is(err, downstream.ErrOperator):
+		_ = ws.Close(transport.CloseNormal, err.Error())
 	default:
 		_ = ws.Close(transport.CloseNormal, "")
 	}

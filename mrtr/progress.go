@@ -2,6 +2,7 @@ package mrtr
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 
 	"github.com/mcpbridge/bridge/rawjson"
@@ -33,8 +34,10 @@ func (p *Progress) count(value, total []byte) (told, of []byte, ok bool) {
 			p.Base = 0
 		}
 	}
-	count += p.Base
-	if p.Started && count <= p.Last {
+	if p.Base != 0 {
+		count = tidy(count+p.Base, p.Last)
+	}
+	if p.Started && count <= p.Last || math.IsInf(count, 0) {
 		return nil, nil, false
 	}
 	p.Started, p.Last = true, count
@@ -42,7 +45,7 @@ func (p *Progress) count(value, total []byte) (told, of []byte, ok bool) {
 		return nil, nil, true
 	}
 	if all, err := strconv.ParseFloat(string(total), 64); err == nil {
-		of = number(p.Base + all)
+		of = number(tidy(p.Base+all, math.Inf(-1)))
 	}
 	return number(count), of, true
 }
@@ -51,10 +54,14 @@ func (p *Progress) count(value, total []byte) (told, of []byte, ok bool) {
 func (p *Progress) nextRound() { p.Base, p.Fresh = p.Last, true }
 
 // say makes act tell the client that its call is alive, by progress that counts next
-// to nothing.
+// to nothing; nothing counts on from the largest number that there is.
 func (p *Progress) say(act *Action, message string) {
 	if p.Started {
-		p.Last += heartbeatStep
+		next := max(tidy(p.Last+heartbeatStep, p.Last), math.Nextafter(p.Last, math.Inf(1)))
+		if math.IsInf(next, 0) {
+			return
+		}
+		p.Last = next
 	}
 	p.Started = true
 	act.Say, act.Count = message, p.Last
@@ -70,5 +77,26 @@ func (p *Progress) Params(count float64, message string) []byte {
 	return append(out, '}')
 }
 
-// number writes f with the digits that a sum of two decimals can be trusted for.
-func number(f float64) []byte { return strconv.AppendFloat(nil, f, 'g', 15, 64) }
+// tidy rounds a sum to the digits that one of two decimals can be trusted for, where it stays above last. Whole
+// numbers are exact as they are.
+func tidy(sum, last float64) float64 {
+	if sum == math.Trunc(sum) {
+		return sum
+	}
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(sum, 'g', 15, 64), 64)
+	if err != nil || rounded <= last {
+		return sum
+	}
+	return rounded
+}
+
+// number writes f as JSON that reads back as the same: in full, as programs that count expect it, unless that is long. What
+// is too big for a number is the largest one.
+func number(f float64) []byte {
+	f = min(max(f, -math.MaxFloat64), math.MaxFloat64)
+	format := byte('f')
+	if size := math.Abs(f); size >= 1e21 || size != 0 && size < 1e-6 {
+		format = 'e'
+	}
+	return strconv.AppendFloat(nil, f, format, -1, 64)
+}

@@ -211,15 +211,16 @@ type Reason uint8
 
 // The reasons.
 const (
-	Deleted      Reason = iota // its client ended it
+	Deleted      Reason = iota // its client ended it, or somebody elsewhere
 	Idle                       // nothing used it for too long
 	Displaced                  // it made room for another one
 	Disconnected               // its client closed the connection that was the session
 	Stopped                    // the bridge stopped
+	Operator                   // who runs the bridge ended it
 	Reasons                    // how many there are
 )
 
-var reasonNames = [Reasons]string{"delete", "idle", "evicted", "disconnect", "shutdown"}
+var reasonNames = [Reasons]string{"delete", "idle", "evicted", "disconnect", "shutdown", "operator"}
 
 // String returns a stable name, fit for logs and metric labels.
 func (r Reason) String() string {

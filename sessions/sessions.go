@@ -32,12 +32,14 @@ type Cause int32
 
 // The distinct ends of a session.
 const (
-	Removed  Cause = iota + 1 // the client or the operator ended it
-	Expired                   // idle for too long
-	Evicted                   // the least recently used one when the table was full
-	Closed                    // the bridge shuts down
-	Rested                    // left to the store until somebody comes for it
-	Outdated                  // its server has become another one
+	Removed   Cause = iota + 1 // its client ended it
+	Expired                    // idle for too long
+	Evicted                    // the least recently used one when the table was full
+	Closed                     // the bridge shuts down
+	Rested                     // left to the store until somebody comes for it
+	Outdated                   // its server has become another one
+	Dismissed                  // who runs the bridge ended it
+	Elsewhere                  // its record is gone: its client ended it at another replica, or who runs the bridges did
 )
 
 // Error names the cause in words.
@@ -55,6 +57,10 @@ func (c Cause) Error() string {
 		return "session left to the store"
 	case Outdated:
 		return "the session has ended, for its server has become another one"
+	case Dismissed:
+		return "ended by who runs the bridge"
+	case Elsewhere:
+		return "the session was ended at another replica or by who runs the bridge"
 	}
 	return "session ended for an unknown reason"
 }

@@ -160,10 +160,13 @@ func (t *Table[V]) Move(id, party string) {
 	}
 }
 
-// Remove ends the session with this id and reports whether there was one.
-func (t *Table[V]) Remove(id string) bool {
+// Remove ends the session with this id at its client's wish, and reports whether there was one.
+func (t *Table[V]) Remove(id string) bool { return t.End(id, Removed) }
+
+// End ends the session with this id for a cause, and reports whether there was one.
+func (t *Table[V]) End(id string, why Cause) bool {
 	e, ok := t.shard(id).peek(id)
-	return ok && t.end(e, Removed)
+	return ok && t.end(e, why)
 }
 
 // TakeOut takes a session out that was not used for this long and is not busy, and

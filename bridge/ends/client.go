@@ -110,8 +110,5 @@ func Finish(out downstream.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Err
 	out.Finish(downstream.Result(id, result))
 }
 
-// ErrOperator ends a call that the people who run the bridge gave up.
-var ErrOperator = errors.New("the call was ended by who runs the bridge")
-
 // ErrFault is what a client learns of a fault of the bridge.
 var ErrFault = errors.New("internal error of the bridge")

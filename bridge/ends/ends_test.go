@@ -43,7 +43,7 @@ func TestEveryCauseHasItsWords(t *testing.T) {
 		"out of time":        {&mrtr.LimitReached{Limit: "timeouts.flow"}, "timeouts.flow", true, observe.Expired, "timeouts.flow", "timeouts.flow"},
 		"a silent server":    {&mrtr.LimitReached{Limit: "timeouts.round"}, "timeouts.round", false, observe.Expired, "timeouts.round", "timeouts.round"},
 		"a violation":        {&mrtr.Violation{Rule: "B-27", Text: "no type"}, "no type", false, observe.Failed, "violation", "B-27"},
-		"an operator":        {ends.ErrOperator, "who runs the bridge", false, observe.Cancelled, "operator", ""},
+		"an operator":        {downstream.ErrCallEnded, "who runs the bridge", false, observe.Cancelled, "operator", ""},
 		"the bridge stops":   {downstream.ErrStopping, "shutting down", false, observe.Shutdown, "shutdown", ""},
 		"a fault":            {ends.ErrFault, "internal error", false, observe.Failed, "internal", ""},
 	} {

@@ -28,8 +28,10 @@ func EndOf(err error) (end observe.End, cause string, code int) {
 		malformed *translate.Malformed
 	)
 	switch {
-	case errors.Is(err, ErrOperator):
+	case errors.Is(err, downstream.ErrOperator):
 		return observe.Cancelled, "operator", jsonrpc.CodeInternal
+	case errors.Is(err, downstream.ErrElsewhere):
+		return observe.Cancelled, "session", jsonrpc.CodeInternal
 	case errors.Is(err, downstream.ErrStopping):
 		return observe.Shutdown, "shutdown", jsonrpc.CodeInternal
 	case errors.As(err, &failure):

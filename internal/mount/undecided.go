@@ -276,7 +276,11 @@ func (u *undecided) Close(cause error) {
 	}
 	u.mu.Unlock()
 	u.stop()
-	end(held, errors.New("the session has ended"))
+	why := errors.New("the session has ended")
+	if errors.Is(cause, downstream.ErrOperator) {
+		why = downstream.ErrCallEnded
+	}
+	end(held, why)
 	u.Conversation.Close(cause)
 	if next != nil {
 		(*next).Close(cause)

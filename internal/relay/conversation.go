@@ -231,7 +231,7 @@ func (c *conversation) Look() observe.Conversation {
 func (c *conversation) Conclude() {}
 
 // Close implements downstream.Conversation. It does not wait for the server.
-func (c *conversation) Close(error) {
+func (c *conversation) Close(cause error) {
 	c.mu.Lock()
 	closed := c.closed
 	c.closed = true
@@ -240,7 +240,11 @@ func (c *conversation) Close(error) {
 		return
 	}
 	c.cancel()
-	c.finish(errOverUnderWay)
+	why := errOverUnderWay
+	if errors.Is(cause, downstream.ErrOperator) {
+		why = downstream.ErrCallEnded
+	}
+	c.finish(why)
 	go func() {
 		defer c.relay.gate.Exit()
 		c.line.Close()

@@ -35,3 +35,18 @@ func TestTheLogTellsOfRelayedCallsThatFail(t *testing.T) {
 		t.Errorf("%d lines in\n%s", n, text)
 	}
 }
+
+// Who runs the bridge ends the session: its clients hear that, and so does the log.
+func TestRelayedCallsOfASessionThatAnOperatorEndsSaySo_DT19(t *testing.T) {
+	var log bytes.Buffer
+	conv, _, err := open(t, Options{Server: &scripted{}, Log: zerolog.New(&log)}, newClient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := ask(t, conv, aCall)
+	conv.Close(downstream.ErrOperator)
+	const want = "ended by who runs the bridge"
+	if got := out.wait(t); !strings.Contains(got, want) || !strings.Contains(log.String(), want) {
+		t.Errorf("the call gets %s, the log has %s", got, log.String())
+	}
+}

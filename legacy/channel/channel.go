@@ -233,6 +233,19 @@ func (c *Channel) Close(cause error) {
 	c.opt.Account.Close()
 }
 
+// Leave closes a connection that is of no more use. Calls under way are answered where it was not the client that ended it.
+func (c *Channel) Leave() {
+	cause := ErrDisconnected
+	select {
+	case <-c.gone:
+		if downstream.Audible(c.err) {
+			cause = c.err
+		}
+	default:
+	}
+	c.Close(cause)
+}
+
 // look describes a connection that is a session; begun is false before initialize.
 func (c *Channel) look(id string) (sight observe.Sight, begun bool) {
 	c.in.Lock()

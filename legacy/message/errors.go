@@ -60,7 +60,9 @@ func ReasonOf(cause error) observe.Reason {
 		return observe.Displaced
 	case errors.Is(cause, downstream.ErrStopping):
 		return observe.Stopped
-	case errors.Is(cause, sessions.Removed):
+	case errors.Is(cause, downstream.ErrOperator):
+		return observe.Operator
+	case errors.Is(cause, sessions.Removed), errors.Is(cause, downstream.ErrElsewhere):
 		return observe.Deleted
 	}
 	return observe.Disconnected

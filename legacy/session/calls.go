@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -262,7 +263,7 @@ func (s *Session) Done(requests int32, unproven bool) {
 func (s *Session) Exit() {
 	s.Used()
 	if s.active.Add(-1) == 0 && s.ended.Load() {
-		go s.leave() // whoever is done may be in the midst of what ends with it
+		go s.leave(sessions.Removed) // whoever is done may be in the midst of what ends with it
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions"
 )
 
 // Naming is what became of the session that a request names.
@@ -102,11 +103,11 @@ func (set *Set) EndStored(name string) bool {
 	}
 	for _, use := range set.table.All() {
 		if set.keeper.name(use.Value.rec.ID) == name {
-			return set.table.Remove(use.Value.rec.ID)
+			return set.table.End(use.Value.rec.ID, sessions.Dismissed)
 		}
 	}
 	s := restorer{set.keeper}.restoreToEnd(name)
-	return s != nil && set.table.Remove(s.rec.ID)
+	return s != nil && set.table.End(s.rec.ID, sessions.Dismissed)
 }
 
 // Rotated finds the session of a message that comes with other credentials than

@@ -345,7 +345,9 @@ func (k *keeper) report(what string, err error) {
 // end removes a session from the store, before its client is told: it must not go on in another replica, nor in the next process.
 func (k *keeper) end(s *Session) error {
 	left := k.elsewhere(s, s.account)
+	s.stored.deleted.Store(true)
 	if err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) }); err != nil {
+		s.stored.deleted.Store(false)
 		k.report("removing a session", err)
 		return err
 	}
@@ -374,15 +376,16 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 	s.stored.mu.Unlock()
 	name := k.name(s.rec.ID)
 	k.forget(name, s)
-	if cause == sessions.Removed || cause == sessions.Expired && !k.shared {
+	forGood := cause == sessions.Removed || cause == sessions.Dismissed || cause == sessions.Elsewhere
+	if forGood || cause == sessions.Expired && !k.shared {
 		s.stored.kept.Release()
 	}
 	switch {
 	case over:
-	case cause != sessions.Removed && cause != sessions.Expired:
+	case !forGood && cause != sessions.Expired:
 		k.keepUntil(k.ttlOf(s))
 	case cause == sessions.Expired && k.shared: // perhaps only here
-	case cause == sessions.Removed:
+	case forGood:
 		left := k.elsewhere(s, s.account)
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
 		tellAll(left)

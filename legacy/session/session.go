@@ -189,7 +189,7 @@ func (s *Session) enlist() error {
 	}
 	s.listed.Store(true)
 	if s.ended.Load() {
-		s.leave()
+		s.leave(sessions.Removed)
 	}
 	return nil
 }
@@ -200,16 +200,16 @@ func (s *Session) enlist() error {
 func (s *Session) End(error) {
 	s.ended.Store(true)
 	if s.active.Load() == 0 {
-		s.leave()
+		s.leave(sessions.Removed)
 		return
 	}
 	s.conv.Conclude()
 }
 
 // leave takes the session out of the table. It is idempotent.
-func (s *Session) leave() {
+func (s *Session) leave(why sessions.Cause) {
 	if s.listed.Load() && !s.left.Load() {
-		s.set.table.Remove(s.rec.ID)
+		s.set.table.End(s.rec.ID, why)
 	}
 }
 

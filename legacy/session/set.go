@@ -201,11 +201,11 @@ func (set *Set) Look() []observe.Sight {
 	return seen
 }
 
-// End ends the session with this shortened id, and reports whether there was one.
+// End ends the session with this shortened id, as who runs the bridge wants it, and reports whether there was one.
 func (set *Set) End(short string) bool {
 	for _, use := range set.table.All() {
 		if logfield.Short(use.Value.rec.ID) == short {
-			return set.table.Remove(use.Value.rec.ID)
+			return set.table.End(use.Value.rec.ID, sessions.Dismissed)
 		}
 	}
 	return false

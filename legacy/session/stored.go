@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -26,6 +27,7 @@ import (
 // the session as of the version that it has seen, and is told when there is a newer one.
 type stored struct {
 	stale    atomic.Bool            // another replica may have changed the record
+	deleted  atomic.Bool            // its client ends it here, of which the store tells, too
 	takeover sync.Mutex             // one call is taken over at a time
 	name     atomic.Pointer[string] // see keeper.nameOf
 
@@ -84,15 +86,20 @@ func (k *keeper) save(s *Session) bool {
 	return err == nil
 }
 
-// gone ends a session that another replica has ended.
+// gone ends a session that was ended elsewhere. Whether its client did that nobody can tell, and an answer to calls that it gave up
+// harms nobody.
 func (k *keeper) gone(s *Session) {
 	s.stored.mu.Lock()
 	s.stored.gone = true
 	s.stored.mu.Unlock()
 	s.stored.kept.Release()
-	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was ended at another replica")
+	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was ended elsewhere")
 	s.ended.Store(true)
-	s.leave()
+	if s.stored.deleted.Load() {
+		s.leave(sessions.Removed)
+		return
+	}
+	s.leave(sessions.Elsewhere)
 }
 
 // commit saves a session, after what others have changed meanwhile was merged in. The

@@ -122,7 +122,8 @@ func ofSilence(e *observe.Ended) diagnosis {
 // endings are the causes that have a sentence of their own.
 var endings = map[string]diagnosis{
 	"client":   {Who: "client", Text: "The client cancelled it.", Do: "Nothing, unless clients do so often: then they wait less long than the server needs"},
-	"operator": {Who: "operator", Text: "Somebody ended it in this view.", Do: "Nothing: the client has an error that says so"},
+	"operator": {Who: "operator", Text: "Who runs the bridge ended it, or its session.", Do: "Nothing: the client has an error that says so"},
+	"session":  {Who: "client", Text: "Its session was ended at another replica, or by who runs the bridges (bridge sessions end).", Do: "Nothing: the client has an error that says so"},
 	"shutdown": {Who: "bridge", Text: "The bridge stopped.", Do: "With a store (store) calls that wait outlive a restart"},
 	"refused": {Who: "client", Text: "The bridge refused it: it is not offered, or its parameters are wrong.",
 		Do: "Look at the client, which has the reason in its error, and at what clients of its revision get", Link: "/server"},
