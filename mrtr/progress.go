@@ -84,7 +84,7 @@ func tidy(sum, last float64) float64 {
 		return sum
 	}
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(sum, 'g', 15, 64), 64)
-	if err != nil || rounded <= last {
+	if err != nil || rounded <= last || math.Abs(rounded-sum) >= heartbeatStep {
 		return sum
 	}
 	return rounded

@@ -208,6 +208,9 @@ func (s *Session) End(error) {
 
 // leave takes the session out of the table. It is idempotent.
 func (s *Session) leave(why sessions.Cause) {
+	if s.stored != nil && s.stored.deleted.Load() {
+		why = sessions.Removed
+	}
 	if s.listed.Load() && !s.left.Load() {
 		s.set.table.End(s.rec.ID, why)
 	}

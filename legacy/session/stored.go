@@ -95,10 +95,6 @@ func (k *keeper) gone(s *Session) {
 	s.stored.kept.Release()
 	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was ended elsewhere")
 	s.ended.Store(true)
-	if s.stored.deleted.Load() {
-		s.leave(sessions.Removed)
-		return
-	}
 	s.leave(sessions.Elsewhere)
 }
 
