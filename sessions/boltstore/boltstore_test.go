@@ -246,6 +246,7 @@ func TestExpiredRecordsLeaveTheFile(t *testing.T) {
 
 // held has the writer, in a bubble, held up in the middle of a write until proceed is called.
 func held(s *Store) (proceed func()) {
+	time.Sleep(2 * gather) // the writer before may not have ended, and would wait for more to share a write
 	wait := make(chan struct{})
 	go func() {
 		_ = s.do(background, func(*batch) error {

@@ -87,7 +87,8 @@ for (const release of releases) {
       await at.fixture.command('update-counter');
       await at.fixture.command('update', { uri: 'memo://other' });
       await until(() => peer.of(UPDATED).some((n) => n.params.uri === 'memo://other'), 'the other update');
-      assert.deepEqual(peer.of(UPDATED).map((n) => n.params.uri), ['memo://counter', 'memo://other']);
+      // For two seconds after the switch the one before is heard, too (C-14): an update may come twice.
+      assert.deepEqual([...new Set(peer.of(UPDATED).map((n) => n.params.uri))], ['memo://counter', 'memo://other']);
       assert.deepEqual(bystander.of(UPDATED), []);
     });
 

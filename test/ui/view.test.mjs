@@ -272,7 +272,7 @@ test("a call and a session can be ended", async () => {
   await page.getByRole("button", { name: "End this call…" }).click();
   await page.getByRole("button", { name: "End this call", exact: true }).click();
   await page.getByText("The call was ended.").waitFor();
-  await page.locator("article.flow", { hasText: "Somebody ended it in this view" }).waitFor();
+  await page.locator("article.flow", { hasText: "Who runs the bridge ended it" }).waitFor();
   await page.goto(at.admin + "sessions?client=to-end");
   await page.getByRole("row", { name: /to-end.*Nothing is under way/ }).getByRole("link").click();
   await page.getByRole("button", { name: "End this session…" }).click();
