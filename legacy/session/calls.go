@@ -23,7 +23,7 @@ import (
 func (s *Session) ChangeCalls(changes ...store.Change) error {
 	k := s.set.keeper
 	wait := k.lengthenFor(s, changes)
-	err := k.store.Commit(k.timeFor(s, sizeOf(changes)), k.nameOf(s), changes...)
+	err := k.store.Commit(k.timeFor(s, store.SizeOf(changes)), k.nameOf(s), changes...)
 	wait()
 	if err == nil {
 		s.stored.span.done(changes, k.ttl())
@@ -32,13 +32,6 @@ func (s *Session) ChangeCalls(changes ...store.Change) error {
 		return downstream.ErrGone
 	}
 	return err
-}
-
-func sizeOf(changes []store.Change) (bytes int) {
-	for i := range changes {
-		bytes += len(changes[i].Value)
-	}
-	return bytes
 }
 
 // Room returns what there is in the store for what peers have it keep.

@@ -16,11 +16,7 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if err := store.Check(session, changes); err != nil {
 		return err
 	}
-	size := 0
-	for i := range changes {
-		size += len(changes[i].Value)
-	}
-	return s.doLarge(ctx, size, func(b *batch) error {
+	return s.doLarge(ctx, store.SizeOf(changes), func(b *batch) error {
 		now := time.Now()
 		type state struct {
 			entry

@@ -90,7 +90,7 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if session == store.Replicas {
 		return s.commitAll(ctx, session, changes, s.promptly)
 	}
-	if bytes := bytesOf(changes); bytes >= store.Large {
+	if bytes := store.SizeOf(changes); bytes >= store.Large {
 		return s.commitLarge(ctx, session, bytes, changes)
 	}
 	if len(changes) == 1 && isPlain(&changes[0]) {
@@ -99,14 +99,6 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 		}
 	}
 	return s.commitAll(ctx, session, changes, s.among)
-}
-
-// bytesOf returns how many bytes of values changes have.
-func bytesOf(changes []store.Change) (bytes int) {
-	for i := range changes {
-		bytes += len(changes[i].Value)
-	}
-	return bytes
 }
 
 // Load implements store.Store. What it reads may be a hundred megabytes of one client's, so that it takes its turn on

@@ -242,7 +242,6 @@ func bytesStay(t *testing.T, s store.Store) {
 	wantRecord(t, s, store.Address{Session: name, Kind: store.Flow, ID: "1"}, 2, large)
 }
 
-// valuesNotKept: who wrote a value uses its memory for the next one.
 // largeValues: those that an engine may have take another way than others.
 func largeValues(t *testing.T, s store.Store) {
 	name := session()
@@ -270,6 +269,7 @@ func largeValues(t *testing.T, s store.Store) {
 	wantNone(t, s, call)
 }
 
+// valuesNotKept: who wrote a value uses its memory for the next one.
 func valuesNotKept(t *testing.T, s store.Store) {
 	name := session()
 	changes := []store.Change{put(store.Session, "", 0, "of a session"), put(store.Flow, "f", 0, "of a call")}

@@ -121,6 +121,14 @@ type Change struct {
 	Delete bool
 }
 
+// SizeOf returns how many bytes of values changes have.
+func SizeOf(changes []Change) (bytes int) {
+	for i := range changes {
+		bytes += len(changes[i].Value)
+	}
+	return bytes
+}
+
 // Any as Change.Replaces stands for whatever version there is, or none.
 const Any = ^uint64(0)
 
