@@ -158,6 +158,14 @@ func (c *conversation) ShownWrapped(names []string) {
 	}
 }
 
+// rememberWrappedLocked takes over what another process has shown the client.
+func (c *conversation) rememberWrappedLocked(names []string) {
+	if !slices.Equal(c.seldomLocked().wrapped, names) {
+		c.restLocked().wrapped = names
+		c.Driver.Catalog.WrapsElsewhere()
+	}
+}
+
 // WasShownWrapped implements call.Session.
 func (c *conversation) WasShownWrapped(raw []byte) bool {
 	c.mu.Lock()

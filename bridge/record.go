@@ -92,9 +92,7 @@ func (c *conversation) fill(r *sessionRecord) {
 	defer c.mu.Unlock()
 	c.declare(r.ClientInfo, r.Declared)
 	c.setLevelLocked(r.Level)
-	if len(r.Wrapped) > 0 {
-		c.restLocked().wrapped = r.Wrapped
-	}
+	c.rememberWrappedLocked(r.Wrapped)
 	c.breaker.adopt(&sessionRecord{}, r)
 }
 
@@ -133,8 +131,8 @@ func (c *conversation) Adopt(before, theirs []byte) error {
 	if c.seldomLocked().level == base.Level {
 		c.setLevelLocked(other.Level)
 	}
-	if slices.Equal(c.seldomLocked().wrapped, base.Wrapped) && !slices.Equal(base.Wrapped, other.Wrapped) {
-		c.restLocked().wrapped = other.Wrapped
+	if slices.Equal(c.seldomLocked().wrapped, base.Wrapped) {
+		c.rememberWrappedLocked(other.Wrapped)
 	}
 	c.mu.Unlock()
 	c.breaker.adopt(base, other)

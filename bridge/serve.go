@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
@@ -187,9 +186,7 @@ func (c *conversation) Close(cause error) {
 	resources := c.seldomLocked().resources
 	c.mu.Unlock()
 
-	if errors.Is(cause, downstream.ErrOperator) {
-		cause = downstream.ErrCallEnded
-	}
+	cause = downstream.EndOfCalls(cause, cause)
 	late := downstream.ErrCancelled // D-T19
 	if downstream.Audible(cause) {
 		late = cause

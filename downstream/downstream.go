@@ -41,6 +41,14 @@ var (
 	ErrCallEnded       = fmt.Errorf("the call was %w", ErrOperator)
 )
 
+// EndOfCalls returns what the calls of a conversation end with that ends for this cause: otherwise, unless who runs the bridge wants it.
+func EndOfCalls(cause, otherwise error) error {
+	if errors.Is(cause, ErrOperator) {
+		return ErrCallEnded
+	}
+	return otherwise
+}
+
 // ErrElsewhere is the cause of the end of a session whose record is gone.
 var ErrElsewhere error = sessions.Elsewhere
 

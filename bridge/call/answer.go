@@ -101,14 +101,12 @@ func (k ending) appendResult(dst []byte, req *downstream.Request, result []byte)
 		}
 		return dst, notTakenIn(err)
 	}
-	if req.Method == mcp.MethodToolsCall {
+	if req.Method == mcp.MethodToolsCall && known.Wraps() {
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client
 		// was told (Q10), perhaps by another process, which only the session knows.
-		if shown := k.session().WasShownWrapped(req.Name); shown || known.Wraps() {
-			audience := k.shown()
-			rules.WrapOutput = known.Tool(audience, req.Name).Wrapped || shown && !known.Knows(audience)
-		}
+		audience := k.shown()
+		rules.WrapOutput = known.Tool(audience, req.Name).Wrapped || !known.Knows(audience) && k.session().WasShownWrapped(req.Name)
 	}
 	dst, err := rules.AppendResult(dst, req.Method, result)
 	return dst, notTakenIn(err)

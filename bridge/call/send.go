@@ -165,11 +165,14 @@ func (r *round) build() *flight.Context {
 	r.up = upstreamCallLocked(r.Call, r.flow.Method, r.params)
 	r.up.Idle, r.up.About, r.up.Admitted = r.idle, r.about(env.Version), r.enter
 	if r.flow.Round > 0 {
-		r.owed = flight.Owe(&r.held, r.ctx, r.client.Driver.overdrafts, r.up.Tenant, func() bool { return r.Reply().Attached() })
+		r.owed = flight.Owe(&r.held, r.ctx, r.client.Driver.overdrafts, r.up.Tenant, r)
 		r.up.Held = &r.owed
 	}
 	return r.ctx
 }
+
+// Attached implements flight.Taker.
+func (r *round) Attached() bool { return r.Reply().Attached() }
 
 // about tells what the params say that were just written.
 func (r *round) about(version string) upstream.About {

@@ -81,8 +81,11 @@ func (c *Catalog) Wrapped(audience string) []string {
 	return c.tools.wrapped(audience)
 }
 
-// Wraps reports whether any tool was ever shown wrapped, to anybody: few servers have one.
+// Wraps reports whether any tool was ever shown wrapped, to anybody, here or, after WrapsElsewhere, in another process: few servers have one.
 func (c *Catalog) Wraps() bool { return c.tools.wraps.Load() }
+
+// WrapsElsewhere is described with Wraps.
+func (c *Catalog) WrapsElsewhere() { c.tools.wraps.Store(true) }
 
 // Headers is what tools' schemas say of HTTP headers. Who sends requests to the server, and
 // who checks those of others, learn it from the lists that pass by and look it up here.

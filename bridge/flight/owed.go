@@ -10,27 +10,30 @@ import (
 // Owed is the Held of a retry, which comes of an answer that was acknowledged: neither it nor its response is refused for want of memory.
 // A few of them may have more than their sessions may hold, since they end what these hold, as long as enough is left for others
 // (budget.Hold.Advance). Others wait until there is some, and the server with them, for as long as the round may take, or until they may have
-// more than there is: a response that is in memory already (budget.Hold.Finish), and one at a time of those that come (budget.Alone), while
-// it does not only wait for what its own principal has under way. The zero Owed owes nothing.
+// more than there is: a response that is in memory already (budget.Hold.FinishLast), and one at a time of those that come
+// (budget.Alone.PressLast). That leaves room for others where a principal that holds much has its own under way, or is not there to take
+// it. The zero Owed owes nothing.
 type Owed struct {
 	held   *Held
 	ctx    context.Context
 	places *budget.Places
 	tenant string
-	taken  func() bool // whether the client is there to take the answer
-	free   func()      // gives its place back; nil: it has none
+	taker  Taker
+	free   func() // gives its place back; nil: it has none
 }
+
+// Taker says whether the client is there to take the answer: what nobody takes stays, and leaves room for others.
+type Taker interface{ Attached() bool }
 
 // Overdrafts is how many retries may have more than their sessions may hold.
 const Overdrafts = 8
 
-// Owe returns what a round of this context is charged to. The places are those for overdrafts; taken reports whether the client is there to
-// take the answer: what nobody takes stays, and leaves room for others.
-func Owe(held *Held, ctx context.Context, places *budget.Places, tenant string, taken func() bool) Owed { //nolint:revive // it is the round's
+// Owe returns what a round of this context is charged to. The places are those for overdrafts.
+func Owe(held *Held, ctx context.Context, places *budget.Places, tenant string, taker Taker) Owed { //nolint:revive // it is the round's
 	held.mu.Lock()
 	held.owes = true
 	held.mu.Unlock()
-	return Owed{held: held, ctx: ctx, places: places, tenant: tenant, taken: taken}
+	return Owed{held: held, ctx: ctx, places: places, tenant: tenant, taker: taker}
 }
 
 // MayOverdraw reports whether the session may have more, and has that be so until Over.
@@ -87,7 +90,7 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 
 // exceed takes more than there is, for a response that is in memory already or not.
 func (o *Owed) exceed(response int, here bool) error {
-	stays := !o.taken()
+	stays := !o.taker.Attached()
 	return o.held.exceed(response, func(h *budget.Hold, bytes int) error {
 		if here {
 			return h.FinishLast(bytes, stays)

@@ -222,8 +222,17 @@ func TestAnsweredCallsOfOneAddressKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// takes says that the client is there to take the answer.
-func takes() bool { return true }
+// client is there to take its answer, or is not.
+type client struct{ atomic.Bool }
+
+func (c *client) Attached() bool { return c.Load() }
+
+// takes is a client that is there.
+var takes = func() *client {
+	c := new(client)
+	c.Store(true)
+	return c
+}()
 
 // TestAnswersThatNobodyTakesLeaveRoomForOthers: what one address does not fetch is kept for long, and is no more than leaves others room,
 // be it in memory before it is asked for or not. Once its client is there the rest comes.
@@ -232,7 +241,7 @@ func TestAnswersThatNobodyTakesLeaveRoomForOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const size = 10 << 20
 			memory := budget.New(128 << 20)
-			var there atomic.Bool
+			var there client
 			var all sync.WaitGroup
 			places := budget.NewPlaces(Overdrafts)
 			kept := make(chan *Held, 12)
@@ -244,7 +253,7 @@ func TestAnswersThatNobodyTakesLeaveRoomForOthers(t *testing.T) {
 			for range cap(kept) {
 				held, paid := new(Held), budget.On(memory.Guest("greedy"))
 				held.Open(memory.Guest("greedy"))
-				owed := Owe(held, t.Context(), places, "greedy", there.Load)
+				owed := Owe(held, t.Context(), places, "greedy", &there)
 				all.Go(func() {
 					if inMemory {
 						paid.Charge(size / 10)

@@ -17,7 +17,8 @@
 //
 // What is owed may be more than there is: one thing at a time that comes, by a quarter (Alone), and what is made of what has come,
 // by half (Finish), for what a quarter has come in is in memory twice: as it came, and as it is handed on. What can wait
-// leaves an eighth for newcomers while its principal holds much that ends by itself, lest the calls of one keep others out in turn (PressLast).
+// leaves an eighth for newcomers where its principal holds much, and either has some under way that ends by itself, or is not there to take
+// it, which would stay then: lest the calls of one keep others out in turn, or for long (PressLast, FinishLast).
 // What was kept comes back one thing at a time where it is more than its share (Return).
 //
 // What is charged is an estimate. What the collector finds alive beyond it counts

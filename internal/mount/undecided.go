@@ -276,11 +276,7 @@ func (u *undecided) Close(cause error) {
 	}
 	u.mu.Unlock()
 	u.stop()
-	why := errors.New("the session has ended")
-	if errors.Is(cause, downstream.ErrOperator) {
-		why = downstream.ErrCallEnded
-	}
-	end(held, why)
+	end(held, downstream.EndOfCalls(cause, errors.New("the session has ended")))
 	u.Conversation.Close(cause)
 	if next != nil {
 		(*next).Close(cause)

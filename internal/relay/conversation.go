@@ -240,11 +240,7 @@ func (c *conversation) Close(cause error) {
 		return
 	}
 	c.cancel()
-	why := errOverUnderWay
-	if errors.Is(cause, downstream.ErrOperator) {
-		why = downstream.ErrCallEnded
-	}
-	c.finish(why)
+	c.finish(downstream.EndOfCalls(cause, errOverUnderWay))
 	go func() {
 		defer c.relay.gate.Exit()
 		c.line.Close()
