@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -58,13 +57,18 @@ func reading(uri string) *downstream.Request {
 	return &req
 }
 
+// changes are how a set changes.
+func changes(gained, left string) map[string]func(*Resources) error {
+	return map[string]func(*Resources) error{
+		"subscribe":   func(r *Resources) error { return r.Subscribe("", "", gained) },
+		"unsubscribe": func(r *Resources) error { r.Unsubscribe(left); return nil },
+	}
+}
+
 // What the server wrote to a listen before it acknowledged the next one may come after that: each has a
 // connection of its own.
 func TestAnUpdateThatComesAfterTheSwitchIsHeard_C14(t *testing.T) {
-	for name, change := range map[string]func(*Resources) error{
-		"subscribe":   func(r *Resources) error { return r.Subscribe("", "", "x:c") },
-		"unsubscribe": func(r *Resources) error { r.Unsubscribe("x:b"); return nil },
-	} {
+	for name, change := range changes("x:c", "x:b") {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, e := &server{}, &ear{}
@@ -202,10 +206,7 @@ func TestWhoSubscribesReadsNothingOlder(t *testing.T) {
 
 // A listen that ends while the next one waits for its acknowledgment leaves a gap, too.
 func TestAGapThatBeginsDuringASwitchIsToldOf_C20(t *testing.T) {
-	for name, change := range map[string]func(*Resources) error{
-		"subscribe":   func(r *Resources) error { return r.Subscribe("", "", "c") },
-		"unsubscribe": func(r *Resources) error { r.Unsubscribe("b"); return nil },
-	} {
+	for name, change := range changes("c", "b") {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, e := &server{}, &ear{}
@@ -293,16 +294,7 @@ func TestNothingIsReadOnForNobody(t *testing.T) {
 // What is read on is charged like any listen, and given back.
 func TestAListenInItsOverlapIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := budget.New(1 << 20)
-		account, err := memory.Open("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, _ := hubOf(t, &server{}, 0)
-		identity := as("")
-		identity.Account = account
-		r := h.Resources(&ear{}, identity, 100)
-		defer r.Close()
+		r, memory := charged(t, 1<<20)
 		all := []string{"a", "b", "c", "d"}
 		for i, uri := range all {
 			if err := r.Subscribe("", "", uri); err != nil {

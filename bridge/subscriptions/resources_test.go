@@ -71,20 +71,27 @@ func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
 	}
 }
 
+// charged returns the subscriptions of a session, and the memory of so many bytes that these are charged to.
+func charged(t *testing.T, limit int64) (*Resources, *budget.Budget) {
+	t.Helper()
+	memory := budget.New(limit)
+	account, err := memory.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := hubOf(t, &server{}, 0)
+	identity := as("")
+	identity.Account = account
+	r := h.Resources(&ear{}, identity, 100)
+	t.Cleanup(r.Close)
+	return r, memory
+}
+
 // What another process subscribed to is charged once, however often that is told, and a
 // subscription that was under way meanwhile stays.
 func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := budget.New(256 << 10)
-		account, err := memory.Open("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, _ := hubOf(t, &server{}, 0)
-		identity := as("")
-		identity.Account = account
-		r := h.Resources(&ear{}, identity, 100)
-		defer r.Close()
+		r, memory := charged(t, 256<<10)
 		failed := func(err error) { t.Error(err) }
 		for range 5 {
 			r.Restore("", []string{"a", "b"}, nil, failed)

@@ -18,8 +18,23 @@ var slowReload = 5 * time.Second // tests are hasty
 
 // reloading is a reload that reads its files, beside everything else, for they need have no end.
 type reloading struct {
-	done chan *reloaded // has room for its outcome, which nobody takes when it comes too late
-	slow <-chan time.Time
+	done      chan *reloaded   // has room for its outcome, which nobody takes when it comes too late
+	takesLong <-chan time.Time // nil: it has been said
+}
+
+// outcome and slow are for a select, also of none.
+func (r *reloading) outcome() <-chan *reloaded {
+	if r == nil {
+		return nil
+	}
+	return r.done
+}
+
+func (r *reloading) slow() <-chan time.Time {
+	if r == nil {
+		return nil
+	}
+	return r.takesLong
 }
 
 // reloaded is a configuration that can take effect at once, or why it cannot.

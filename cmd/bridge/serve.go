@@ -134,13 +134,9 @@ func (s *service) run(ctx context.Context) error {
 	var under *reloading // nil: none is under way
 	for ctx.Err() == nil && err == nil {
 		// A reload may hang on a file: nothing here waits for it, and once it has taken long, neither does the next one.
-		var outcome chan *reloaded
-		var slow <-chan time.Time
 		hangUp := s.hangUp
-		if under != nil {
-			if outcome, slow = under.done, under.slow; slow != nil {
-				hangUp = nil
-			}
+		if under.slow() != nil {
+			hangUp = nil
 		}
 		select {
 		case err = <-failed:
@@ -148,11 +144,11 @@ func (s *service) run(ctx context.Context) error {
 		case <-hangUp:
 			under.abandon()
 			under = s.reload()
-		case r := <-outcome:
+		case r := <-under.outcome():
 			s.obey(r)
 			under = nil
-		case <-slow:
-			under.slow = nil
+		case <-under.slow():
+			under.takesLong = nil
 			s.log.Warn().Msg("the reload takes long: one of the files that it reads hangs, perhaps; nothing has changed yet, and the next SIGHUP begins anew")
 		case <-ctx.Done():
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -26,16 +27,18 @@ func Read(path string) ([]byte, error) { return UpTo(path, Max) }
 
 // UpTo is Read with another bound. Nothing is said of whatever a longer file begins with.
 func UpTo(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return All(file, path, most)
+	return read(path, most, func(string, fs.FileInfo) error { return nil })
 }
 
 // Secret is Read for a file that holds one, unless everybody may write to it.
-func Secret(path string) ([]byte, error) {
+func Secret(path string) ([]byte, error) { return Trusted(path, fileowner.Writable) }
+
+// Trusted is Read for a file that trust has no error for, that very one.
+func Trusted(path string, trust func(path string, info fs.FileInfo) error) ([]byte, error) {
+	return read(path, Max, trust)
+}
+
+func read(path string, most int64, trust func(string, fs.FileInfo) error) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -43,16 +46,11 @@ func Secret(path string) ([]byte, error) {
 	defer file.Close()
 	info, err := file.Stat()
 	if err == nil {
-		err = fileowner.Writable(path, info)
+		err = trust(path, info)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return All(file, path, Max)
-}
-
-// All is UpTo for a file that is open.
-func All(file io.Reader, path string, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(text)) > most {
 		err = fmt.Errorf("%s %w", path, TooLong(most))

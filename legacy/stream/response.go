@@ -254,8 +254,8 @@ func (c *Response) Leave() (begun bool) {
 	c.beat.Remove()
 	c.mu.Lock()
 	failed := c.failed
-	if c.w != nil && !c.begun && (c.request == nil || !quiet.Departed(c.request)) { // let go before there was anything to send: a stream that ends, not an empty body
-		c.beginLocked()
+	if c.w != nil && !c.begun && (c.request == nil || !quiet.Departed(c.request)) {
+		c.beginLocked() // let go before there was anything to send: a stream that ends, not an empty body
 	}
 	c.w, c.request = nil, nil
 	message.Release(&c.buf)
