@@ -13,6 +13,7 @@ func Default() Config {
 		HTTP:          "lean",
 		Park:          "on",
 		HeapFloor:     32 << 20,
+		HugePages:     "on",
 		Admin:         Admin{Payloads: "off", Actions: "off"},
 		Metrics:       Metrics{Tools: "off"},
 		Log:           Log{Level: "info", Format: "auto"},

@@ -131,6 +131,7 @@ func keepUntilRestart(log zerolog.Logger, cfg, is *config.Config) {
 	keep(log, "http", &cfg.HTTP, is.HTTP)
 	keep(log, "park", &cfg.Park, is.Park)
 	keep(log, "heap-floor", &cfg.HeapFloor, is.HeapFloor)
+	keep(log, "huge-pages", &cfg.HugePages, is.HugePages)
 	keep(log, "admin", &cfg.Admin, is.Admin)
 	keep(log, "metrics", &cfg.Metrics, is.Metrics)
 	keep(log, "record", &cfg.Record, is.Record)

@@ -220,8 +220,8 @@ func TestWhatOnlyARestartCanChangeIsSaid(t *testing.T) {
 	one := named(t, "one")
 	r := startWithFile(t, "listen: 127.0.0.1:0\nupstream: '"+one+"'\n")
 	session := r.session("/mcp")
-	log := r.reload("listen: 127.0.0.1:1\nhttp: standard\npark: off\nheap-floor: off\nadmin: {listen: 127.0.0.1:2}\nmetrics: {tools: on}\nrecord: nowhere\nlog: {format: console}\ntls: {cert: c.pem, key: k.pem}\nupstream: '"+one+"'\n", "was reloaded")
-	keys := []string{"listen", "heap-floor", "admin", "metrics", "record", "log.format", "tls.cert"}
+	log := r.reload("listen: 127.0.0.1:1\nhttp: standard\npark: off\nheap-floor: off\nhuge-pages: off\nadmin: {listen: 127.0.0.1:2}\nmetrics: {tools: on}\nrecord: nowhere\nlog: {format: console}\ntls: {cert: c.pem, key: k.pem}\nupstream: '"+one+"'\n", "was reloaded")
+	keys := []string{"listen", "heap-floor", "huge-pages", "admin", "metrics", "record", "log.format", "tls.cert"}
 	if len(testmode.Environ()) == 0 { // which the file does not change
 		keys = append(keys, "http", "park")
 	}

@@ -42,7 +42,7 @@ standard error.`,
 // concernsStdio leaves out the settings of listeners.
 func concernsStdio(key string) bool {
 	switch key {
-	case "command", "listen", "path", "allowed-origins", "allowed-hosts", "session", "park", "heap-floor":
+	case "command", "listen", "path", "allowed-origins", "allowed-hosts", "session", "park", "heap-floor", "huge-pages":
 		return false
 	}
 	return key == "admin.payloads" || !strings.HasPrefix(key, "tls.") && !strings.HasPrefix(key, "store.") && !strings.HasPrefix(key, "admin.")

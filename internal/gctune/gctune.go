@@ -7,7 +7,12 @@
 // as usual: what lives long would otherwise be scattered among the garbage of a
 // whole cycle, and hold its pages. Measured: 1.5 instead of 4.5 KiB per session.
 //
-// It owns the collector's percentage, nothing else.
+// The memory up to there may lie in huge pages. It is nearly all that the processor
+// touches, and walked through from one collection to the next: 8,000 ordinary pages
+// are more than a processor has the places of at hand. Measured gain: 11 % of the CPU
+// of a call with a question.
+//
+// It owns the collector's percentage and the pages of the heap's first bytes, nothing else.
 package gctune
 
 import (
@@ -29,12 +34,17 @@ var floor atomic.Uint64
 
 // Floor lets the heap grow to at least bytes before it is collected, as long as
 // nothing accumulates, and leaves larger heaps to Go's default, so that what is
-// held costs no extra memory. The operator's own GOGC takes precedence: then
-// Floor does nothing.
-func Floor(bytes uint64) {
-	if os.Getenv("GOGC") == "" && floor.Swap(bytes) == 0 {
-		adjust(cycle{level: least})
+// held costs no extra memory. With huge these bytes lie in huge pages, where the
+// system has them. The operator's own GOGC takes precedence: then Floor does nothing.
+func Floor(bytes uint64, huge bool) {
+	if os.Getenv("GOGC") != "" || floor.Swap(bytes) != 0 {
+		return
 	}
+	if huge && bytes > 0 {
+		advise(bytes)
+		runtime.GC() // else what advise needed counts as alive
+	}
+	adjust(cycle{level: least})
 }
 
 // cycle is what is known at the end of a collection.

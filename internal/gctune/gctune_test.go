@@ -53,7 +53,7 @@ func TestFloorFollowsTheHeap(t *testing.T) {
 		floor.Store(0)
 		debug.SetGCPercent(before)
 	}()
-	Floor(32 << 20)
+	Floor(32<<20, false)
 	for i := range 1000 { // the finalizer runs in a goroutine of its own
 		runtime.GC()
 		if debug.SetGCPercent(base) > 2*base {
@@ -70,7 +70,7 @@ func TestOperatorsGOGCWins(t *testing.T) {
 	t.Setenv("GOGC", "50")
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
-	Floor(1 << 30)
+	Floor(1<<30, false)
 	if got := debug.SetGCPercent(77); got != 77 {
 		t.Fatalf("set to %d %%", got)
 	}
