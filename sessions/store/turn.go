@@ -10,9 +10,9 @@ import (
 // what is small waits for none of them.
 const Large = 16 << 10
 
-// ErrSlow says that an operation with large values, or with who knows how many, was not over in its time. That says nothing
-// about whether the engine can be reached.
-var ErrSlow = fmt.Errorf("the store took too long for what is large: %w", context.DeadlineExceeded)
+// ErrSlow says that an operation with large values, with who knows how many, or that waited for its turn, was not over in its
+// time. That says nothing about whether the engine can be reached.
+var ErrSlow = fmt.Errorf("the store took too long for what is large, or waited for its turn: %w", context.DeadlineExceeded)
 
 // Slow returns ErrSlow in place of an error that says no more than that time is up.
 func Slow(err error) error {
