@@ -32,6 +32,14 @@ const (
 // no line feeds, nor has a server's.
 func (s *Sessions) name(id string) string { return store.Name(s.opt.Scope + "\nrelayed\n" + id) }
 
+// of has the context of an operation say whose it is, where the store has it wait for its turn.
+func (s *Sessions) of(ctx context.Context, tenant string) context.Context {
+	if !store.Crowded(s.opt.Store) {
+		return ctx
+	}
+	return store.WithTurn(ctx, store.Turn{Owner: tenant})
+}
+
 // ttl is how long a record outlives its last touch, of which one may be missed.
 func (s *Sessions) ttl() time.Duration { return s.opt.Idle + 2*s.touchEvery() }
 
@@ -51,7 +59,7 @@ func (s *Sessions) save(ctx context.Context, one *session, wait time.Duration) e
 		err = one.room.Set(one.owner.Tenant, len(value), s.ttl())
 	}
 	if err == nil {
-		err = within(ctx, wait, func(ctx context.Context) error {
+		err = within(s.of(ctx, one.owner.Tenant), wait, func(ctx context.Context) error {
 			return s.opt.Store.Commit(ctx, s.name(one.id), store.Change{Kind: store.Session, Replaces: store.Any, TTL: s.ttl(), Value: value})
 		})
 	}
@@ -66,7 +74,7 @@ func (s *Sessions) load(ctx context.Context, id string, who Owner) (*session, er
 	if s.opt.Store == nil {
 		return nil, nil
 	}
-	kept, found, err := s.read(ctx, id, storeTimeout)
+	kept, found, err := s.read(s.of(ctx, who.Tenant), id, storeTimeout)
 	if kept == nil {
 		s.report("looking for a relayed session", err)
 		return nil, err
@@ -114,7 +122,7 @@ func (s *Sessions) isCurrent(ctx context.Context, one *session) (bool, error) {
 	if !one.saved.Load() {
 		return true, s.save(ctx, one, lookTimeout)
 	}
-	switch kept, _, err := s.read(ctx, one.id, lookTimeout); {
+	switch kept, _, err := s.read(s.of(ctx, one.owner.Tenant), one.id, lookTimeout); {
 	case err != nil:
 		s.report("looking at a relayed session", err)
 		return true, err

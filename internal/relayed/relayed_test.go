@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,6 +118,46 @@ func TestASessionThatIsUsedLivesOnInTheStore(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		finds(t, "left alone", one, "s", ada, false)
 		finds(t, "left alone", two, "s", ada, false)
+	})
+}
+
+// crowdedStore is one that has everything wait for its turn, and notes whose that is.
+type crowdedStore struct {
+	store.Store
+	owners []string
+}
+
+func (c *crowdedStore) Crowded() bool { return true }
+
+func (c *crowdedStore) note(ctx context.Context) {
+	owner, _ := store.TurnOf(ctx)
+	c.owners = append(c.owners, owner)
+}
+
+func (c *crowdedStore) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	c.note(ctx)
+	return c.Store.Get(ctx, at)
+}
+
+func (c *crowdedStore) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	c.note(ctx)
+	return c.Store.Commit(ctx, session, changes...)
+}
+
+func TestRelayedSessionsSayWhoseTheyAreInACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crowd := &crowdedStore{Store: store.NewMemory(100)}
+		opt := Options{Capacity: 16, Idle: 40 * time.Minute, Guarded: true, Store: crowd, Scope: "/mcp"}
+		one, two := New(opt), New(opt)
+		defer one.Close()
+		defer two.Close()
+		one.Open(t.Context(), "s", ada)
+		finds(t, "elsewhere", two, "s", ada, true)
+		time.Sleep(2 * lookEvery)
+		finds(t, "later", two, "s", ada, true)
+		if want := []string{"ada", "ada", "ada"}; !slices.Equal(crowd.owners, want) {
+			t.Errorf("it asked for %q, want %q", crowd.owners, want)
+		}
 	})
 }
 

@@ -10,6 +10,10 @@
 // places than are free for others: one that floods the bridge alone gets half of them,
 // of two each gets a third. So whoever wants little finds a place at once, whatever
 // others want.
+//
+// Where work is of different sizes, such as bytes, one enters with so many places. Whose turn
+// it is gets them all once there is one for it, so that nobody small goes past it for good:
+// more places may be taken than there are, by what one enters with at most.
 package turns
 
 import (
@@ -38,7 +42,7 @@ func (w Who) tenant() Who {
 // nil Queue has a place for everybody.
 type Queue struct {
 	mu      sync.Mutex
-	free    int
+	free    int             // below zero: by so many more were taken
 	tenants map[Who]*tenant // who has places, or waits
 	waiting list.List       // of *tenant: those that wait, in the order of their turns
 	spare   *tenant         // the last one that went, for the next that comes
@@ -57,7 +61,13 @@ type tenant struct {
 type line struct {
 	session any
 	place   *list.Element // in lines
-	work    list.List     // of chan struct{}, closed with the turn
+	work    list.List     // of *entry
+}
+
+// entry is work that waits.
+type entry struct {
+	turn   chan struct{} // closed with its turn
+	places int
 }
 
 // New returns a queue for so many places.
@@ -68,30 +78,36 @@ func New(places int) *Queue {
 // Enter takes a place, if need be after waiting for one, or returns ctx's error. Whoever
 // got one must Leave. waited says that time has passed.
 func (q *Queue) Enter(ctx context.Context, who Who) (waited bool, err error) {
+	return q.EnterWith(ctx, who, 1)
+}
+
+// EnterWith is Enter for so many places at once, which are to be left with LeaveWith.
+func (q *Queue) EnterWith(ctx context.Context, who Who, places int) (waited bool, err error) {
 	if q == nil {
 		return false, nil
 	}
 	q.mu.Lock()
 	p := q.tenantLocked(who.tenant())
 	if p.turn == nil && p.used < q.free {
-		q.takeLocked(p)
+		q.takeLocked(p, places)
 		q.mu.Unlock()
 		return false, nil
 	}
-	l, turn := q.lineUpLocked(p, who.Session)
+	e := &entry{turn: make(chan struct{}), places: places}
+	l, at := q.lineUpLocked(p, who.Session, e)
 	q.mu.Unlock()
 	select {
-	case <-turn.Value.(chan struct{}):
+	case <-e.turn:
 		return true, nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	select {
-	case <-turn.Value.(chan struct{}): // just now
-		q.giveLocked(p)
+	case <-e.turn: // just now
+		q.giveLocked(p, places)
 	default:
-		l.work.Remove(turn)
+		l.work.Remove(at)
 		q.tidyLocked(p, l)
 		q.forgetLocked(p)
 	}
@@ -107,7 +123,7 @@ func (q *Queue) TryEnter(who Who) bool {
 	defer q.mu.Unlock()
 	p := q.tenantLocked(who.tenant())
 	if p.turn == nil && p.used < q.free {
-		q.takeLocked(p)
+		q.takeLocked(p, 1)
 		return true
 	}
 	q.forgetLocked(p)
@@ -115,13 +131,16 @@ func (q *Queue) TryEnter(who Who) bool {
 }
 
 // Leave gives a place back.
-func (q *Queue) Leave(who Who) {
+func (q *Queue) Leave(who Who) { q.LeaveWith(who, 1) }
+
+// LeaveWith gives back what EnterWith took.
+func (q *Queue) LeaveWith(who Who, places int) {
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.giveLocked(q.tenants[who.tenant()])
+	q.giveLocked(q.tenants[who.tenant()], places)
 }
 
 // tenantLocked finds or makes a tenant.
@@ -146,20 +165,20 @@ func (q *Queue) forgetLocked(p *tenant) {
 	}
 }
 
-func (q *Queue) takeLocked(p *tenant) {
-	p.used++
-	q.free--
+func (q *Queue) takeLocked(p *tenant, places int) {
+	p.used += places
+	q.free -= places
 }
 
-func (q *Queue) giveLocked(p *tenant) {
-	p.used--
-	q.free++
+func (q *Queue) giveLocked(p *tenant, places int) {
+	p.used -= places
+	q.free += places
 	q.admitLocked()
 	q.forgetLocked(p)
 }
 
 // lineUpLocked puts work at the end of its session's line.
-func (q *Queue) lineUpLocked(p *tenant, session any) (*line, *list.Element) {
+func (q *Queue) lineUpLocked(p *tenant, session any, e *entry) (*line, *list.Element) {
 	if p.turn == nil {
 		p.turn = q.waiting.PushBack(p)
 	}
@@ -172,7 +191,7 @@ func (q *Queue) lineUpLocked(p *tenant, session any) (*line, *list.Element) {
 		}
 		p.of[session] = l
 	}
-	return l, l.work.PushBack(make(chan struct{}))
+	return l, l.work.PushBack(e)
 }
 
 // admitLocked gives free places to those whose turn it is. A tenant that would have more
@@ -186,10 +205,11 @@ func (q *Queue) admitLocked() {
 			continue
 		}
 		passed = 0
-		q.takeLocked(p)
 		l := p.lines.Front().Value.(*line)
 		p.lines.MoveToBack(l.place)
-		close(l.work.Remove(l.work.Front()).(chan struct{}))
+		e := l.work.Remove(l.work.Front()).(*entry)
+		q.takeLocked(p, e.places)
+		close(e.turn)
 		q.tidyLocked(p, l)
 	}
 }

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -70,6 +71,55 @@ func TestWhoGivesUpTakesNoPlace(t *testing.T) {
 		q.Leave(Who{Principal: "a"})
 		if waited, err := q.Enter(t.Context(), Who{Principal: "c"}); waited || err != nil {
 			t.Errorf("the place is taken: %v, %v", waited, err)
+		}
+	})
+}
+
+// What is large goes when it is its turn, though what is small would find room for longer, and counts as what it is.
+func TestWorkOfDifferentSizesTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(8)
+		entered := make(chan string, 8)
+		enter := func(name string, places int) {
+			go func() {
+				if _, err := q.EnterWith(t.Context(), Who{Principal: name}, places); err == nil {
+					entered <- name
+				}
+			}()
+			synctest.Wait()
+		}
+		expect := func(what string, names ...string) {
+			t.Helper()
+			var got []string
+			for len(entered) > 0 {
+				got = append(got, <-entered)
+			}
+			if slices.Sort(got); !slices.Equal(got, names) {
+				t.Errorf("%s: %q have entered, want %q", what, got, names)
+			}
+		}
+		leave := func(name string, places int) {
+			q.LeaveWith(Who{Principal: name}, places)
+			synctest.Wait()
+		}
+		enter("greedy", 6)
+		enter("greedy", 1)
+		expect("more than half is one's who wanted it at once", "greedy")
+		enter("small", 1)
+		enter("large", 6)
+		expect("one place is enough for what is large", "large", "small")
+		enter("small", 1)
+		enter("another", 6)
+		leave("small", 1)
+		leave("greedy", 6)
+		expect("in turn", "greedy", "small")
+		leave("large", 6)
+		expect("what is large", "another")
+		leave("greedy", 1)
+		leave("small", 1)
+		leave("another", 6)
+		if len(q.tenants) > 0 || q.free != 8 {
+			t.Errorf("left: %d tenants, %d places", len(q.tenants), q.free)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -40,11 +39,7 @@ func (s *Session) Room() *budget.Room { return s.set.opt.Room }
 // Glance returns all that the store has of the session, without saying what.
 func (s *Session) Glance() (list []store.Record, err error) {
 	k := s.set.keeper
-	err = k.do(func(ctx context.Context) (err error) {
-		list, err = store.Glance(ctx, k.store, k.nameOf(s))
-		return err
-	})
-	return list, err
+	return store.Glance(k.timeFor(s, 0), k.store, k.nameOf(s))
 }
 
 // Told notes what the client that polls for a call in the store has heard by its record. Small ones are as well read again: a look at what

@@ -307,11 +307,11 @@ func (k *keeper) begin(now time.Time) context.Context {
 	return s.ctx
 }
 
-// timeFor returns the context of an operation with so many bytes of a session's calls, which begins now. Of large ones it says whose they
-// are: a store that has them wait for each other bounds them itself.
+// timeFor returns the context of an operation of a session with so many bytes, which begins now. Of those that may have to wait for
+// others it says whose they are: a store that has them do so bounds them itself.
 func (k *keeper) timeFor(s *Session, bytes int) context.Context {
 	ctx := k.begin(time.Now())
-	if bytes < store.Large {
+	if bytes < store.Large && !store.Crowded(k.store) {
 		return ctx
 	}
 	return store.WithTurn(ctx, store.Turn{Owner: s.account.Owner(), Patience: k.patience})

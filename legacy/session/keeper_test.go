@@ -61,6 +61,38 @@ func TestLargeOperationsAreBoundedByTheirTurn(t *testing.T) {
 	})
 }
 
+// crowdedStore is one that has what is small wait for its turn.
+type crowdedStore struct {
+	store.Store
+	crowded bool
+}
+
+func (s *crowdedStore) Crowded() bool { return s.crowded }
+
+// While a store is crowded, what is small says whose it is, too; else that costs it nothing.
+func TestSmallOperationsSayWhoseTheyAreInACrowd(t *testing.T) {
+	engine := &crowdedStore{Store: store.NewMemory(1), crowded: true}
+	sealed, err := store.NewSealed(store.NewMonitored(engine, func(bool, error) {}), []store.Key{{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := keeper{store: sealed}
+	k.patience, k.lose = context.WithCancel(t.Context())
+	defer k.lose()
+	account, err := budget.New(1 << 30).Open("somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Session{account: account}
+	if owner, bounds := store.TurnOf(k.timeFor(s, 0)); owner != "somebody" || bounds != k.patience {
+		t.Errorf("it is of %q", owner)
+	}
+	engine.crowded = false
+	if ctx := k.timeFor(s, 0); ctx != k.begin(time.Now()) {
+		t.Error("it has a context of its own")
+	}
+}
+
 // TestAStoreThatHangsHoldsUpNoStop: the process has ten seconds after its drain (docs/operations.md).
 func TestAStoreThatHangsHoldsUpNoStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

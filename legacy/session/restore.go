@@ -57,7 +57,7 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Session, error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	record, version, err := k.get(bounded, id, false)
+	record, version, err := k.get(k.askedBy(bounded, by), id, false)
 	if err != nil || record == nil {
 		return nil, err
 	}
@@ -146,6 +146,14 @@ func (k restorer) isOver(call *store.Record) bool {
 	}
 	_, err := k.set.opt.Calls.Home(call)
 	return errors.Is(err, ErrOver)
+}
+
+// askedBy has the context of an operation on a session of which is yet to be read whose it is say who names it.
+func (k restorer) askedBy(ctx context.Context, by *http.Request) context.Context {
+	if by == nil || !store.Crowded(k.store) {
+		return ctx
+	}
+	return store.WithTurn(ctx, store.Turn{Owner: k.set.Caller(by).Tenant})
 }
 
 // get reads a session's record, nil when there is none. certain: no copy will do.

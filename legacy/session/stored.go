@@ -136,9 +136,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	if err := s.stored.kept.Set(payer, len(value), ttl); err != nil {
 		return err
 	}
-	err = k.do(func(ctx context.Context) error {
-		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: ttl, Value: value})
-	})
+	err = k.store.Commit(k.timeFor(s, len(value)), k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: ttl, Value: value})
 	_, conflict := errors.AsType[*store.ConflictError](err)
 	switch {
 	case err == nil:
@@ -210,6 +208,9 @@ func (k *keeper) follow(s *Session, bound uint64) {
 func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
+	if store.Crowded(k.store) {
+		ctx = store.WithTurn(ctx, store.Turn{Owner: s.account.Owner()})
+	}
 	record, version, err := restorer{k}.get(ctx, s.rec.ID, certain)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // A connection carries one thing after the other, so what is small has one on which nothing is large:
 //
-//	client                   nearly everything
+//	client                   nearly everything that is small, where that is much in turn (see crowd)
 //	apart                    leases and pings, by which is judged who lives
 //	apart, of its own each   what is large, in turn; sessions that are read whole
 //
@@ -25,7 +25,7 @@ import (
 const (
 	// largeAtOnce is how many operations with large values are under way. Of one owner they are half of those at most.
 	largeAtOnce = 4
-	// turnPatience is how long one waits for its turn: the greediest wait longest.
+	// turnPatience is how long one waits for its turn, with what is small, too: the greediest wait longest.
 	turnPatience = 20 * time.Second
 	// Once it has its turn it may take largeTimeout, and as long as its bytes take at leastRate.
 	largeTimeout = 5 * time.Second
@@ -125,16 +125,19 @@ func timeFor(bytes int) time.Duration {
 	return largeTimeout + time.Duration(bytes)*time.Second/leastRate
 }
 
-// commitLarge makes changes with large values. It takes a script, which sees to the session's index: that may be gone by the time
-// that the values are there.
-func (s *Store) commitLarge(ctx context.Context, session string, bytes int, changes []store.Change) error {
+// waiter has an operation of a session with so many bytes wait for its turn.
+type waiter func(ctx context.Context, session string, bytes int, operation func(context.Context) error) error
+
+// commitInTurn makes changes once it is their turn. What is large takes a script, which sees to the session's index: that may be
+// gone by the time that the values are there.
+func (s *Store) commitInTurn(ctx context.Context, session string, bytes int, changes []store.Change, wait waiter, commit func(context.Context) error) error {
 	c := s.underway.begin(session)
 	defer s.underway.over(session, c)
-	err := s.inTurn(ctx, session, bytes, func(ctx context.Context) error {
+	err := wait(ctx, session, bytes, func(ctx context.Context) error {
 		if s.underway.hasEnded(c) {
 			return nil
 		}
-		return s.commitAll(ctx, session, changes, s.ahead)
+		return commit(ctx)
 	})
 	if !s.underway.hasEnded(c) {
 		return err

@@ -21,8 +21,8 @@ import (
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
-// slowServer is a server that takes everything, says that nothing is there, and stops reading where a large value begins. It
-// needs no Redis.
+// slowServer is a server that takes everything, says that nothing is there, and stops reading where a large value begins, and behind
+// what is of the session "held". It needs no Redis.
 type slowServer struct {
 	net.Listener
 	stalled chan string // the key of what is not read any more
@@ -30,6 +30,7 @@ type slowServer struct {
 	work    sync.WaitGroup
 	mu      sync.Mutex
 	scripts []string
+	keys    []string // the first one of each script
 }
 
 func newSlowServer(t *testing.T) *slowServer {
@@ -51,6 +52,10 @@ func newSlowServer(t *testing.T) *slowServer {
 					words, err := f.command(r)
 					if err != nil {
 						return
+					}
+					if len(words) > 3 && words[0] == "EVALSHA" && strings.Contains(words[3], "{held}") {
+						f.stalled <- words[3]
+						<-f.goOn
 					}
 					if _, err = io.WriteString(conn, f.reply(words)); err != nil {
 						return
@@ -103,11 +108,13 @@ func (f *slowServer) reply(words []string) string {
 		return "%2\r\n+version\r\n+7.0.0\r\n+proto\r\n:3\r\n"
 	case "PTTL":
 		return ":-2\r\n"
+	case "EXEC":
+		return "*2\r\n:-2\r\n$0\r\n\r\n"
 	case "GETRANGE", "GET":
 		return "$0\r\n\r\n"
 	case "EVALSHA":
 		f.mu.Lock()
-		f.scripts = append(f.scripts, words[1])
+		f.scripts, f.keys = append(f.scripts, words[1]), append(f.keys, words[3])
 		f.mu.Unlock()
 		switch words[1] {
 		case commitScript.sha:

@@ -92,11 +92,15 @@ func (s *Store) sessions(keys []string) []string {
 }
 
 // Glance implements store.Glancer.
-func (s *Store) Glance(ctx context.Context, session string) ([]store.Record, error) {
+func (s *Store) Glance(ctx context.Context, session string) (list []store.Record, err error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	return s.heads(ctx, []string{session})
+	err = s.read(ctx, session, func(ctx context.Context) error {
+		list, err = s.heads(ctx, []string{session})
+		return err
+	})
+	return list, err
 }
 
 // heads returns the records of sessions without values.

@@ -31,6 +31,7 @@ type Store struct {
 	closed    atomic.Bool
 	indexes   *indexes
 	together  together
+	crowd     crowd
 	large     *turns.Queue // for operations with large values
 	loads     *turns.Queue // for sessions that are read whole
 	underway  underway
@@ -47,7 +48,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		prefix: prefix, indexes: newIndexes(), large: turns.New(largeAtOnce), loads: turns.New(loadsAtOnce),
+		prefix: prefix, indexes: newIndexes(), crowd: newCrowd(), large: turns.New(largeAtOnce), loads: turns.New(loadsAtOnce),
 		underway: underway{of: map[string]*largeChanges{}},
 	}
 	s.together.send = s.sendGroup
@@ -90,9 +91,24 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if session == store.Replicas {
 		return s.commitAll(ctx, session, changes, s.promptly)
 	}
-	if bytes := store.SizeOf(changes); bytes >= store.Large {
-		return s.commitLarge(ctx, session, bytes, changes)
+	bytes := store.SizeOf(changes)
+	if bytes >= store.Large {
+		return s.commitInTurn(ctx, session, bytes, changes, s.inTurn, func(ctx context.Context) error {
+			return s.commitAll(ctx, session, changes, s.ahead)
+		})
 	}
+	bytes += eachCosts * len(changes)
+	if !s.crowd.enter(bytes) {
+		return s.commitInTurn(ctx, session, bytes, changes, s.crowd.inTurn, func(ctx context.Context) error {
+			return s.commitSmall(ctx, session, changes)
+		})
+	}
+	defer s.crowd.leave(bytes)
+	return s.commitSmall(ctx, session, changes)
+}
+
+// commitSmall makes changes without large values.
+func (s *Store) commitSmall(ctx context.Context, session string, changes []store.Change) error {
 	if len(changes) == 1 && isPlain(&changes[0]) {
 		if c := &changes[0]; c.Kind == store.Session || s.indexes.outlive(session, c) {
 			return s.commitOne(ctx, session, c)
@@ -165,15 +181,20 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 }
 
 // Fresh implements store.Freshener.
-func (s *Store) Fresh(ctx context.Context, at store.Address) (store.Record, error) {
+func (s *Store) Fresh(ctx context.Context, at store.Address) (r store.Record, err error) {
 	if err := s.usable(ctx); err != nil {
 		return store.Record{}, err
 	}
 	key := s.keyOf(at)
-	replies := s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Getrange().Key(key).Start(0).End(store.Large).Build())
-	ttl, err := replies[0].AsInt64()
+	var replies []rueidis.RedisResult
+	var ttl int64
+	err = s.read(ctx, at.Session, func(ctx context.Context) error {
+		replies = s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Getrange().Key(key).Start(0).End(store.Large).Build())
+		ttl, err = replies[0].AsInt64()
+		return plain(err)
+	})
 	if err != nil {
-		return store.Record{}, plain(err)
+		return store.Record{}, err
 	}
 	return s.whole(ctx, at, &replies[1], time.Duration(ttl)*time.Millisecond)
 }
@@ -200,7 +221,14 @@ func (s *Store) Size(ctx context.Context, at store.Address) (int, error) {
 const mostCached = 10 * time.Minute
 
 func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, error) {
-	reply := s.client.DoCache(ctx, s.client.B().Getrange().Key(s.keyOf(at)).Start(0).End(store.Large).Cache(), mostCached)
+	var reply rueidis.RedisResult
+	err := s.read(ctx, at.Session, func(ctx context.Context) error {
+		reply = s.client.DoCache(ctx, s.client.B().Getrange().Key(s.keyOf(at)).Start(0).End(store.Large).Cache(), mostCached)
+		return plain(reply.NonRedisError())
+	})
+	if err != nil {
+		return store.Record{}, err
+	}
 	r, err := s.whole(ctx, at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
 	r.Value = bytes.Clone(r.Value) // the copy serves the next ones, too
 	return r, err

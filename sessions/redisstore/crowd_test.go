@@ -1,0 +1,192 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// mob is one principal's changes, each just not large, on the connection of a store whose server does not read.
+type mob struct {
+	t       *testing.T
+	server  *slowServer
+	store   *Store
+	writing sync.WaitGroup
+	size    int64  // of each in the crowd
+	goOn    func() // has the server read again
+}
+
+func newMob(t *testing.T, changes int) *mob {
+	t.Helper()
+	f := newSlowServer(t)
+	m := &mob{t: t, server: f, store: open(t, "redis://"+f.Addr().String()), size: 12<<10 + eachCosts, goOn: sync.OnceFunc(func() { close(f.goOn) })}
+	t.Cleanup(m.goOn)
+	m.commit("greedy", "held")
+	<-f.stalled
+	for i := range changes {
+		m.commit("greedy", fmt.Sprint("greedy", i))
+	}
+	m.await("all of them", func(underway, waiting int64) bool { return underway/m.size+waiting == int64(changes+1) })
+	return m
+}
+
+func (m *mob) commit(owner, session string) {
+	m.writing.Go(func() {
+		ctx := store.WithTurn(m.t.Context(), store.Turn{Owner: owner})
+		c := store.Change{Kind: store.Flow, ID: "1", TTL: time.Hour, Value: make([]byte, m.size-eachCosts)}
+		if err := m.store.Commit(ctx, session, c); err != nil {
+			m.t.Errorf("%s: %v", session, err)
+		}
+	})
+}
+
+// await waits until that is so of the bytes that are under way and of how many wait for their turn.
+func (m *mob) await(what string, so func(underway, waiting int64) bool) {
+	m.t.Helper()
+	for range 10_000_000 {
+		if crowd := m.store.crowd.bytes.Load(); so(crowd%waits, crowd/waits) {
+			return
+		}
+		runtime.Gosched()
+	}
+	m.t.Fatalf("%s: not yet, with %d under way and in line", what, m.store.crowd.bytes.Load())
+}
+
+// place returns before how many of the mob's changes a session's came to the server.
+func (m *mob) place(session string) int {
+	m.server.mu.Lock()
+	defer m.server.mu.Unlock()
+	return slices.IndexFunc(m.server.keys, func(key string) bool { return strings.Contains(key, "{"+session+"}") })
+}
+
+// One principal's changes, each just not large, filled the connection of all for as long as a slow link took for them.
+func TestWhatIsSmallWaitsForAWindowAtMost(t *testing.T) {
+	const changes = 200
+	m := newMob(t, changes)
+	most := int64(2*window)/m.size + 2
+	m.await("little under way", func(underway, _ int64) bool { return underway/m.size <= most })
+	if !m.store.Crowded() {
+		t.Error("nobody is to say whose it is")
+	}
+	before := m.store.crowd.bytes.Load()
+	m.commit("modest", "modest")
+	m.await("the other's change", func(underway, waiting int64) bool { return underway > before%waits && waiting == before/waits })
+	var reading sync.WaitGroup
+	read := func(what string, operation func(ctx context.Context) error) {
+		reading.Go(func() {
+			ctx := store.WithTurn(t.Context(), store.Turn{Owner: what})
+			if err := operation(ctx); err != nil && !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+	at := store.Address{Session: "modest", Kind: store.Flow, ID: "1"}
+	read("a record", func(ctx context.Context) error { _, err := m.store.Get(ctx, at); return err })
+	read("a session", func(ctx context.Context) error {
+		_, err := m.store.Get(ctx, store.Address{Session: "modest", Kind: store.Session})
+		return err
+	})
+	read("a look", func(ctx context.Context) error { _, err := m.store.Glance(ctx, "modest"); return err })
+	m.await("what others read", func(underway, waiting int64) bool {
+		return underway >= before%waits+m.size+3*readCosts && waiting == before/waits
+	})
+	m.goOn()
+	m.writing.Wait()
+	reading.Wait()
+	if place := m.place("modest"); place < 0 || int64(place) > most {
+		t.Errorf("before another's change went %d of the mob's", place)
+	}
+	if left := m.store.crowd.bytes.Load(); left != 0 || m.store.Crowded() {
+		t.Errorf("%d bytes are under way for good", left)
+	}
+}
+
+// The end of a session waits for no turn, and what does comes behind it: nobody is to find that.
+func TestASmallRecordInLineDoesNotOutliveItsSession(t *testing.T) {
+	m := newMob(t, 100)
+	committed, ended := make(chan error), make(chan error)
+	ctx := store.WithTurn(t.Context(), store.Turn{Owner: "greedy"})
+	before := m.store.crowd.bytes.Load()
+	go func() {
+		committed <- m.store.Commit(ctx, "s", store.Change{Kind: store.Flow, ID: "1", TTL: time.Hour, Value: []byte("x")})
+	}()
+	m.await("a change in line", func(_, waiting int64) bool { return waiting == before/waits+1 })
+	go func() { ended <- m.store.End(t.Context(), "s") }()
+	over := func() bool {
+		m.store.underway.mu.Lock()
+		defer m.store.underway.mu.Unlock()
+		return m.store.underway.of["s"] == nil
+	}
+	m.await("the end", func(int64, int64) bool { return over() })
+	m.goOn()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	err := <-committed
+	if _, conflict := errors.AsType[*store.ConflictError](err); !conflict {
+		t.Errorf("it is kept: %v", err)
+	}
+	m.writing.Wait()
+	m.server.mu.Lock()
+	defer m.server.mu.Unlock()
+	for i, key := range m.server.keys {
+		if strings.Contains(key, "{s}") && m.server.scripts[i] != endScript.sha {
+			t.Error("it was written")
+		}
+	}
+}
+
+// Who waits in the crowd gives up with its context, is no outage, and has time from its turn on.
+func TestWhoWaitsInTheCrowdHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		patience, lose := context.WithCancel(t.Context())
+		own, cancel := context.WithTimeout(patience, 5*time.Second)
+		defer cancel()
+		turn := func(bounds context.Context) context.Context {
+			return store.WithTurn(own, store.Turn{Owner: "greedy", Patience: bounds})
+		}
+		hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		var all sync.WaitGroup
+		all.Go(func() {
+			_ = c.inTurn(t.Context(), "s", window, func(context.Context) error { time.Sleep(10 * time.Second); return nil })
+		})
+		synctest.Wait()
+		outcome := func(ctx context.Context, operation func(context.Context) error, after time.Duration, want error) {
+			began := time.Now()
+			all.Go(func() {
+				err := c.inTurn(ctx, "s", 1, operation)
+				if took := time.Since(began); took.Truncate(time.Second) != after || !errors.Is(err, want) {
+					t.Errorf("after %v, not %v: %v", took, after, err)
+				}
+			})
+			synctest.Wait()
+		}
+		outcome(turn(nil), hang, 5*time.Second, store.ErrSlow)
+		outcome(turn(patience), hang, 10*time.Second+largeTimeout, store.ErrSlow)
+		outcome(turn(patience), func(ctx context.Context) error { return ctx.Err() }, 10*time.Second, nil)
+		outcome(t.Context(), func(ctx context.Context) error { return ctx.Err() }, 10*time.Second, nil)
+		all.Wait()
+		all.Go(func() {
+			_ = c.inTurn(t.Context(), "s", window, func(context.Context) error { time.Sleep(time.Hour); return nil })
+		})
+		synctest.Wait()
+		outcome(turn(patience), hang, turnPatience, store.ErrSlow)
+		time.Sleep(turnPatience)
+		outcome(turn(patience), hang, 0, context.Canceled)
+		lose() // the process is about to end
+		all.Wait()
+		if left := c.bytes.Load(); left != 0 {
+			t.Errorf("%d bytes are under way for good", left)
+		}
+	})
+}
