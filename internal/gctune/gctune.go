@@ -52,6 +52,7 @@ type cycle struct {
 	live, allocated uint64 // bytes alive, and allocated since the start
 	roots           uint64 // bytes of stacks and globals, which the percentage counts too
 	level           uint64 // what the heap may grow to, at least
+	peak            uint64 // bytes, the most that was alive of late
 }
 
 // adjust sets the percentage that makes the next goal the level, and again after
@@ -62,20 +63,24 @@ func adjust(last cycle) {
 		return
 	}
 	now := read()
-	now.level = level(last, now, most)
+	now.level, now.peak = level(last, now, most), last.peakWith(now.live)
 	debug.SetGCPercent(percent(now))
 	runtime.SetFinalizer(new(*int), func(**int) { adjust(now) })
 }
 
 // level returns how far the heap may grow in the next cycle. It rises quickly to
 // the most as long as what is allocated dies, and falls as quickly when more
-// than a tenth of it stays.
+// than a tenth of it stays, beyond what was alive of late: a store's journal keeps
+// what it has until it is full, and then nothing, again and again.
 func level(last, now cycle, most uint64) uint64 {
-	if now.live > last.live+(now.allocated-last.allocated)/10 {
+	if now.live > last.peak+(now.allocated-last.allocated)/10 {
 		return max(last.level/4, least)
 	}
 	return min(2*last.level, max(most, least))
 }
+
+// peakWith returns the peak after a next cycle: an eighth of what was is forgotten.
+func (c *cycle) peakWith(live uint64) uint64 { return max(live, c.peak-c.peak/8) }
 
 // percent returns the growth that takes the heap to the level, at least base. Go
 // scales its own least heap by the same percentage, which bounds it for small ones.

@@ -32,17 +32,31 @@ func TestLevelRisesWhileAllocationsDieAndFallsWhenTheyStay(t *testing.T) {
 		last, now cycle
 		want      uint64
 	}{
-		"nothing stays":      {cycle{live: 5 * mib, level: 4 * mib}, cycle{live: 5 * mib, allocated: 40 * mib}, 8 * mib},
-		"up to the most":     {cycle{live: 5 * mib, level: 32 * mib}, cycle{live: 4 * mib, allocated: 40 * mib}, 32 * mib},
-		"a tenth stays":      {cycle{live: 5 * mib, level: 8 * mib}, cycle{live: 9 * mib, allocated: 40 * mib}, 16 * mib},
-		"more stays":         {cycle{live: 5 * mib, level: 32 * mib}, cycle{live: 10 * mib, allocated: 40 * mib}, 8 * mib},
-		"down to the least":  {cycle{live: 5 * mib, level: 8 * mib}, cycle{live: 30 * mib, allocated: 40 * mib}, 4 * mib},
-		"an idle collection": {cycle{live: 5 * mib, allocated: 40 * mib, level: 8 * mib}, cycle{live: 5 * mib, allocated: 40 * mib}, 16 * mib},
+		"nothing stays":      {cycle{live: 5 * mib, peak: 5 * mib, level: 4 * mib}, cycle{live: 5 * mib, allocated: 40 * mib}, 8 * mib},
+		"up to the most":     {cycle{live: 5 * mib, peak: 5 * mib, level: 32 * mib}, cycle{live: 4 * mib, allocated: 40 * mib}, 32 * mib},
+		"a tenth stays":      {cycle{live: 5 * mib, peak: 5 * mib, level: 8 * mib}, cycle{live: 9 * mib, allocated: 40 * mib}, 16 * mib},
+		"more stays":         {cycle{live: 5 * mib, peak: 5 * mib, level: 32 * mib}, cycle{live: 10 * mib, allocated: 40 * mib}, 8 * mib},
+		"down to the least":  {cycle{live: 5 * mib, peak: 5 * mib, level: 8 * mib}, cycle{live: 30 * mib, allocated: 40 * mib}, 4 * mib},
+		"an idle collection": {cycle{live: 5 * mib, peak: 5 * mib, allocated: 40 * mib, level: 8 * mib}, cycle{live: 5 * mib, allocated: 40 * mib}, 16 * mib},
+		"as much as of late": {cycle{live: 5 * mib, peak: 10 * mib, level: 32 * mib}, cycle{live: 10 * mib, allocated: 20 * mib}, 32 * mib},
 	}
 	for name, test := range tests {
 		if got := level(test.last, test.now, 32*mib); got != test.want {
 			t.Errorf("%s: %d MiB, want %d MiB", name, got/mib, test.want/mib)
 		}
+	}
+}
+
+func TestWhatWasAliveOfLateIsForgotten(t *testing.T) {
+	last := cycle{peak: 100}
+	for range 50 {
+		last.peak = last.peakWith(10)
+	}
+	if last.peak > 10 {
+		t.Errorf("the peak is %d after 50 cycles of 10", last.peak)
+	}
+	if got := last.peakWith(200); got != 200 {
+		t.Errorf("the peak is %d, want what is alive: 200", got)
 	}
 }
 
