@@ -484,3 +484,52 @@ func TestCallsEndWhileTheirQuestionWaitsForTheStore(t *testing.T) {
 		})
 	}
 }
+
+// tardy is a strongbox that takes its time for an answer, and then it is another process's.
+type tardy struct {
+	*strongbox
+	lets chan struct{}
+}
+
+func (s tardy) Checkpointer() downstream.Checkpointer { return s }
+
+func (s tardy) Save(k downstream.Checkpoint) error {
+	if k.Message != nil {
+		return s.strongbox.Save(k)
+	}
+	<-s.lets
+	return downstream.ErrGone
+}
+
+// TestACallThatEndsWhileItsAnswerIsKeptHasItsEnd: its next question stays unsaid, its end does not. What the call held was
+// not given back otherwise, for good.
+func TestACallThatEndsWhileItsAnswerIsKeptHasItsEnd(t *testing.T) {
+	for what, end := range map[string]func(*conversation){
+		"cancelled": func(conv *conversation) {
+			conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":7}`)})
+		},
+		"ended with its session": func(conv *conversation) { conv.Close(sessions.Removed) },
+		"cut off":                func(conv *conversation) { conv.Close(sessions.Closed) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("a")+","+question1("b")))
+				s := tardy{&strongbox{client: &client{t: t, conv: conv}}, make(chan struct{})}
+				go conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{
+					ID: "7", Method: mcp.MethodToolsCall, Params: []byte(book),
+				}), s)
+				synctest.Wait()
+				go func() {
+					_ = conv.Answer(downstream.Caller{}, jsonrpc.Message{ID: s.client.asked()[0].ID, Result: []byte(accepted)})
+				}()
+				synctest.Wait()
+				end(conv)
+				close(s.lets)
+				synctest.Wait()
+				if !s.client.over() || len(s.client.asked()) > 1 {
+					t.Errorf("over: %v, asked %d questions, want the end and nothing else", s.client.over(), len(s.client.asked()))
+				}
+			})
+		})
+	}
+}

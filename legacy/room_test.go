@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // roomy is a call of a client from some address that is in the store alone, with what that takes there.
@@ -223,5 +225,37 @@ func TestACallForWhichTheStoreWasAwayIsFoundWhereItCounts(t *testing.T) {
 		want(t, "GET", p.get(last).StatusCode, http.StatusOK)
 		synctest.Wait()
 		want(t, "what is counted but for its last word", (room.Used()-own)/flowSize, int64(0))
+	})
+}
+
+// overtaken is a store in which something comes before a change that was under way.
+type overtaken struct {
+	store.Store
+	before func()
+}
+
+func (s *overtaken) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	if before := s.before; before != nil {
+		s.before = nil
+		before()
+	}
+	return s.Store.Commit(ctx, session, changes...)
+}
+
+// TestACallWhoseSessionWasEndedTakesNoRoom: that came while its answer was on its way to the store, and nobody goes on with it.
+func TestACallWhoseSessionWasEndedTakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room, opt, b := budget.NewRoom(1<<30), stored(), newFake()
+		s := &overtaken{Store: opt.Store}
+		opt.Store, opt.StoreRoom = s, room
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		own := room.Used()
+		k := p.asked(b)
+		want(t, "room for a large answer", k.Checkpointer().Grow(flowSize), nil)
+		s.before = func() { want(t, "the end", s.End(t.Context(), store.Name("/mcp\n"+p.session)), nil) }
+		want(t, "the answer", k.Checkpointer().Save(downstream.Checkpoint{Request: `"call"`, N: 2, Record: []byte(`{}`), TTL: time.Hour}), downstream.ErrGone)
+		k.Checkpointer().Leave()
+		want(t, "what counts besides the session", room.Used(), own)
 	})
 }

@@ -16,11 +16,24 @@ func (k speaker) carryOut(claimed *[]effect) {
 		for i := range *claimed {
 			k.carry(&(*claimed)[i])
 		}
-		clear(*claimed)
-		*claimed = (*claimed)[:0]
-		effectLists.Put(claimed)
-		claimed = k.release()
+		claimed = k.done(claimed)
 	}
+}
+
+// leave leaves claimed effects undone, nil for none: another process goes on with the call. If it ended here meanwhile, that
+// was added, and is said.
+func (k speaker) leave(claimed *[]effect) {
+	if claimed != nil {
+		k.carryOut(k.done(claimed))
+	}
+}
+
+// done puts the list of claimed effects away, and returns those added meanwhile.
+func (k speaker) done(claimed *[]effect) *[]effect {
+	clear(*claimed)
+	*claimed = (*claimed)[:0]
+	effectLists.Put(claimed)
+	return k.release()
 }
 
 func (k speaker) release() *[]effect {

@@ -41,6 +41,7 @@ func (k *Call) goOn(next roundTrip) {
 func (k *Call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	d := k.decide(ev, answer)
 	if d.checkpoint != nil && !k.saving.save(&d) {
+		speaker{k}.leave(d.effects)
 		return nil
 	}
 	if d.cancelled { // which counts before its 202, whoever tells the client

@@ -90,7 +90,11 @@ func (sc *storedCall) reclaim(ex *Exchange, last bool) (made bool, err error) {
 			return removed, err
 		}
 		return false, downstream.ErrGone
-	case found == nil || found.version != sc.version+1:
+	case found == nil: // its session was ended, perhaps while the change was on its way
+		sc.kept.Release()
+		sc.room = 0
+		return false, downstream.ErrGone
+	case found.version != sc.version+1:
 		return false, downstream.ErrGone
 	case !found.Waits() && last:
 		return true, nil
