@@ -104,7 +104,7 @@ func newDesk(t *testing.T, limit int) *page.Desk {
 	return desk
 }
 
-var guard = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
+var guard = regexp.MustCompile(`name="guard" value="([^"]*)"`)
 
 // submit opens a link and sends its form.
 func submit(t *testing.T, link, fields string) (shown string) {
@@ -119,7 +119,7 @@ func submit(t *testing.T, link, fields string) (shown string) {
 	if found == nil {
 		t.Fatalf("no form: %s", text)
 	}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, link, strings.NewReader("_guard="+string(found[1])+"&"+fields))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, link, strings.NewReader("guard="+string(found[1])+"&"+fields))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for _, cookie := range resp.Cookies() {
 		req.AddCookie(cookie)
@@ -135,7 +135,7 @@ func submit(t *testing.T, link, fields string) (shown string) {
 func TestPersonAnswersOnThePage(t *testing.T) {
 	r := ask.New(ask.Options{Server: "flights", Policy: ask.Page, Desk: newDesk(t, 4)})
 	ticket, told := inquire(r, "elicitation/create", question)
-	if shown := submit(t, ticket.Link, "n=3&action=accept"); !strings.Contains(shown, "Who flies?") || !strings.Contains(shown, "flights") {
+	if shown := submit(t, ticket.Link, "f0=3&action=accept"); !strings.Contains(shown, "Who flies?") || !strings.Contains(shown, "flights") {
 		t.Error(shown)
 	}
 	if got := <-told; got.response != `{"action":"accept","content":{"n":3}}` {

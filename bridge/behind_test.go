@@ -61,7 +61,7 @@ func TestPeopleBehindOneAuthorizationAreToldApart(t *testing.T) {
 		if others := mine(t, who.desk, links[0]); !strings.Contains(others, links[0]) || strings.Contains(others, links[1]) {
 			t.Errorf("what waits for alice: %s", others)
 		}
-		who.answer(links[0], "name=Alice&action=accept")
+		who.answer(links[0], "f0=Alice&action=accept")
 		if got := call("bob"); got.over() {
 			t.Errorf("bob got %s", got.result())
 		}
@@ -103,7 +103,7 @@ func TestAPersonIsKnownAgainByANewToken(t *testing.T) {
 		}
 		ada := call("ada", "1")
 		pass(20 * time.Second)
-		c.answer(linkOf(t, ada.result()), "name=Ada&action=accept")
+		c.answer(linkOf(t, ada.result()), "f0=Ada&action=accept")
 		call("bob", "2")
 		got := call("ada", "3").result()
 		if last := up.calls()[2]; !strings.Contains(got, `"ok"`) || len(up.calls()) != 3 || !strings.Contains(member(last, "inputResponses"), "Ada") {

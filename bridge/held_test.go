@@ -170,7 +170,7 @@ func TestWhatIsHeldBackForTheSameCallIsCharged(t *testing.T) {
 		if used := memory.Used() - before; used < 10<<10 || used > 11<<10 {
 			t.Errorf("a call whose request is over is charged %d bytes more", used)
 		}
-		ada.answer(linkOf(t, first.result()), "name="+strings.Repeat("n", 20<<10)+"&action=accept")
+		ada.answer(linkOf(t, first.result()), "f0="+strings.Repeat("n", 20<<10)+"&action=accept")
 		if used := memory.Used() - before; used < 30<<10 || used > 32<<10 {
 			t.Errorf("with an answer that is held back it is charged %d bytes more", used)
 		}

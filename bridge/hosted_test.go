@@ -357,7 +357,7 @@ func TestATaskSaysWhereItsPersonIsAsked_G3(t *testing.T) {
 		if told := request(t, conv, "3", mcp.MethodTasksResult, id).notified(mcp.NotificationMessage); len(told) != 1 || !strings.Contains(string(told[0].Params), link) {
 			t.Errorf("tasks/result says %v", told)
 		}
-		who.answer(link, "name=Ada&action=accept")
+		who.answer(link, "f0=Ada&action=accept")
 		if got := request(t, conv, "2", mcp.MethodTasksGet, id).result(); !strings.Contains(got, `"working"`) || strings.Contains(got, "statusMessage") {
 			t.Errorf("after the answer: %s", got)
 		}

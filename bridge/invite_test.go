@@ -36,7 +36,7 @@ func TestClientThatOpensAddressesIsInvitedToThePage(t *testing.T) {
 		link := linkOf(t, string(asked[0].Params))
 		c.answer(0, `{"action":"accept"}`)
 		pass(time.Minute) // longer than a call of a client that cannot be asked waits
-		ada.answer(link, "name=Ada&action=accept")
+		ada.answer(link, "f0=Ada&action=accept")
 		if got := c.result(); !strings.Contains(got, `"ok"`) {
 			t.Error(got)
 		}
@@ -78,7 +78,7 @@ func TestInvitationThatFailsLeavesTheLink(t *testing.T) {
 		c.refuseToAnswer(0, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "no browser"})
 		pass(20 * time.Second)
 		link := linkOf(t, c.result())
-		ada.answer(link, "name=Ada&action=accept")
+		ada.answer(link, "f0=Ada&action=accept")
 		again := request(t, conv, "2", mcp.MethodToolsCall, book)
 		if got := again.result(); !strings.Contains(got, `"ok"`) {
 			t.Error(got)

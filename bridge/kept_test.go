@@ -20,7 +20,7 @@ import (
 
 var (
 	linkIn  = regexp.MustCompile(`http://127\.0\.0\.1/questions/q/\w+`)
-	guardIn = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
+	guardIn = regexp.MustCompile(`name="guard" value="([^"]*)"`)
 )
 
 func TestPersonAnswersWhileTheCallWaits(t *testing.T) {
@@ -34,7 +34,7 @@ func TestPersonAnswersWhileTheCallWaits(t *testing.T) {
 		if len(told) != 1 {
 			t.Fatalf("%d progress notifications", len(told))
 		}
-		ada.answer(linkOf(t, string(told[0].Params)), "name=Ada&action=accept")
+		ada.answer(linkOf(t, string(told[0].Params)), "f0=Ada&action=accept")
 		if got := c.result(); !strings.Contains(got, `"ok"`) {
 			t.Error(got)
 		}
@@ -55,7 +55,7 @@ func TestLateAnswerCountsWhenTheSameCallComesAgain(t *testing.T) {
 		if got := first.result(); !strings.Contains(got, `"isError":true`) {
 			t.Errorf("after its wait the call got %s", got)
 		}
-		ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+		ada.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 		pass(time.Minute)
 		if n := len(up.calls()); n != 1 {
 			t.Fatalf("%d requests for nobody", n-1)
@@ -86,7 +86,7 @@ func TestTheSameCallTwiceAtOnceLosesNoAnswer(t *testing.T) {
 			both := []*client{request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book"}`), request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)}
 			pass(20 * time.Second)
 			for i, at := range []int{answered, 1 - answered} {
-				ada.answer(linkOf(t, both[at].result()), "name=Ada&action=accept")
+				ada.answer(linkOf(t, both[at].result()), "f0=Ada&action=accept")
 				if got := request(t, conv, strconv.Itoa(3+i), mcp.MethodToolsCall, `{"name":"book"}`).result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 3+i {
 					t.Fatalf("answer %d: %s after %d requests", i+1, got, len(up.calls()))
 				}
@@ -104,7 +104,7 @@ func TestTheSameCallMayBeSpelledAnotherWay(t *testing.T) {
 		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
 		first := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","arguments":{"a":1,"b":{"c":"é","d":[2]}}}`)
 		pass(20 * time.Second)
-		ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+		ada.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 		again := request(t, conv, "2", mcp.MethodToolsCall, `{"arguments":{"b":{"d":[2.0],"c":"\u00e9"},"a":1},"name":"book"}`)
 		if got := again.result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 2 {
 			t.Errorf("%s after %d requests", got, len(up.calls()))
@@ -233,7 +233,7 @@ func TestNothingRunsOnTimeForNobody(t *testing.T) {
 			pass(time.Minute)
 			want := `{"q":{"action":"cancel"}}`
 			if answered {
-				ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+				ada.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 				want = `{"q":{"action":"accept","content":{"name":"Ada"}}}`
 			}
 			pass(20 * time.Minute)
@@ -325,7 +325,7 @@ func TestAQuestionOnAPageIsNoEnd(t *testing.T) {
 		if n := len(seen.calls); n != 0 {
 			t.Errorf("%d ends while the call waits", n)
 		}
-		ada.answer(linkOf(t, string(c.notified(mcp.NotificationProgress)[0].Params)), "name=Ada&action=accept")
+		ada.answer(linkOf(t, string(c.notified(mcp.NotificationProgress)[0].Params)), "f0=Ada&action=accept")
 		if c.result(); len(seen.calls) != 1 || seen.calls[0].End != observe.Complete {
 			t.Errorf("%+v", seen.calls)
 		}
@@ -335,7 +335,7 @@ func TestAQuestionOnAPageIsNoEnd(t *testing.T) {
 // TestQuestionsThatOthersAnswerAreCounted: once, when what became of them is known, be there a request that
 // waits or not.
 func TestQuestionsThatOthersAnswerAreCounted(t *testing.T) {
-	const action = "name=Ada&action="
+	const action = "f0=Ada&action="
 	for name, tc := range map[string]struct {
 		policy ask.Policy
 		then   func(conv *conversation, ada *person, link string)
@@ -390,7 +390,7 @@ func TestACallWhoseQuestionIsOverSaysSo(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 			if answered {
-				ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+				ada.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 			} else {
 				pass(5 * time.Minute)
 			}

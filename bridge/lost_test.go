@@ -34,7 +34,7 @@ func resumed(t *testing.T, last step) (*conversation, *script, *client) {
 	conv.Driver.Flows.Grace = time.Second
 	first := request(t, conv, "1", mcp.MethodToolsCall, book)
 	pass(20 * time.Second)
-	ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+	ada.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 	return conv, up, request(t, conv, "2", mcp.MethodToolsCall, book)
 }
 
@@ -85,7 +85,7 @@ func TestACallWhoseFirstConnectionBrokeIsDoneOnce(t *testing.T) {
 				first := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":7}}`)
 				link := linkOf(t, string(first.notified(mcp.NotificationProgress)[0].Params))
 				first.gone.Store(told)
-				ada.answer(link, "name=Ada&action=accept")
+				ada.answer(link, "f0=Ada&action=accept")
 				first.gone.Store(true)
 				second := request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)
 				pass(time.Minute)
@@ -150,7 +150,7 @@ func TestACallWithoutASessionWhoseConnectionBrokeIsDoneOnce(t *testing.T) {
 			c, up := newCrowd(t, Limits{Flow: mrtr.Limits{Grace: time.Second}}, ask.Page, ask1, slow(4*time.Second, result(booked)), ask1)
 			first := c.call("ada", `{"name":"book"}`)
 			pass(20 * time.Second)
-			c.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+			c.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 			c.call("ada", `{"name":"book"}`).gone.Store(true)
 			pass(again)
 			if c.call("eve", `{"name":"book"}`); len(up.calls()) != 3 {

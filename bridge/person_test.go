@@ -62,7 +62,7 @@ func (p *person) form(link string) *opened {
 
 // send submits it.
 func (o *opened) send(fields string) (status int, text string) {
-	r := httptest.NewRequest(http.MethodPost, o.link, strings.NewReader("_guard="+o.guard+"&"+fields))
+	r := httptest.NewRequest(http.MethodPost, o.link, strings.NewReader("guard="+o.guard+"&"+fields))
 	r.Host = "127.0.0.1"
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for _, cookie := range o.cookies {

@@ -58,7 +58,7 @@ func TestRequestsWithoutSessionAreKnownByTheirPrincipal(t *testing.T) {
 		if linkOf(t, ada.result()) == linkOf(t, eve.result()) {
 			t.Fatal("two people have one link")
 		}
-		c.answer(linkOf(t, ada.result()), "name=Ada&action=accept")
+		c.answer(linkOf(t, ada.result()), "f0=Ada&action=accept")
 		if got := c.call("ada", `{"name":"book"}`).result(); !strings.Contains(got, `"ok"`) {
 			t.Error(got)
 		}
@@ -137,7 +137,7 @@ func TestClientThatTakesOnlyJSONIsServed(t *testing.T) {
 		conv.declare(conv.ClientInfo, []byte(declaredByClient)) // which cannot be used on such requests
 		first := requestOn(&client{t: t, conv: conv, jsonOnly: true}, "1", mcp.MethodToolsCall, book)
 		pass(20 * time.Second)
-		ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+		ada.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 		again := requestOn(&client{t: t, conv: conv, jsonOnly: true}, "2", mcp.MethodToolsCall, book)
 		if got := again.result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 2 {
 			t.Error(got)

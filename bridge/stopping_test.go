@@ -26,13 +26,13 @@ func TestNobodyAnswersInVainWhileTheBridgeStops(t *testing.T) {
 		late := request(t, conv, "3", mcp.MethodToolsCall, `{"name":"book","arguments":{"a":3},"_meta":{"progressToken":8}}`)
 		form := ada.form(link) // which is open in a browser as the bridge begins to stop
 		stopping.Store(true)
-		if status, text := form.send("name=Ada&action=accept"); status != http.StatusGone || !strings.Contains(text, "no longer open") {
+		if status, text := form.send("f0=Ada&action=accept"); status != http.StatusGone || !strings.Contains(text, "no longer open") {
 			t.Errorf("the answer is taken: %d %s", status, text)
 		}
 		if status, text := ada.open(link); status != http.StatusGone || !strings.Contains(text, "no longer open") {
 			t.Errorf("the question is shown: %d %s", status, text)
 		}
-		ada.answer(linkOf(t, string(waits.notified(mcp.NotificationProgress)[0].Params)), "name=Ada&action=accept")
+		ada.answer(linkOf(t, string(waits.notified(mcp.NotificationProgress)[0].Params)), "f0=Ada&action=accept")
 		if got := waits.result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 4 {
 			t.Errorf("a call that waits got %s", got)
 		}

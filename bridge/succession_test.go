@@ -49,7 +49,7 @@ func TestCallsWithoutASessionGoOnAtTheNextBridge(t *testing.T) {
 				first := c.call("ada", bookFlight)
 				pass(20 * time.Second)
 				if when.before {
-					c.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+					c.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 				}
 				next, _ := c.succeed(Limits{})
 				if when.twice {
@@ -58,7 +58,7 @@ func TestCallsWithoutASessionGoOnAtTheNextBridge(t *testing.T) {
 					next = last
 				}
 				if !when.before {
-					c.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+					c.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 				}
 				if c.b.Waiting() != 1 || next.b.Waiting() != 0 {
 					t.Errorf("%d wait at the first bridge, %d at the next", c.b.Waiting(), next.b.Waiting())
@@ -84,7 +84,7 @@ func TestAnOutcomeWithoutASessionIsFetchedFromTheNextBridge(t *testing.T) {
 		c, up := newCrowd(t, Limits{}, ask.Page, inputRequired(`"s"`, form1("q")), slowly(release, result(booked)))
 		first := c.call("ada", bookFlight)
 		pass(20 * time.Second)
-		c.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+		c.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 		c.call("ada", bookFlight).gone.Store(true)
 		close(release)
 		synctest.Wait()
@@ -131,7 +131,7 @@ func TestABridgeDrainsWhatTheNextOneWaitsFor(t *testing.T) {
 		c, _ := newCrowd(t, Limits{}, ask.Page, inputRequired(`"s"`, form1("q")), slowly(release, result(booked)))
 		first := c.call("ada", bookFlight)
 		pass(20 * time.Second)
-		c.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+		c.answer(linkOf(t, first.result()), "f0=Ada&action=accept")
 		next, _ := c.succeed(Limits{})
 		again := next.call("ada", bookFlight)
 		drained := make(chan struct{})

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/mcpbridge/bridge/ask/page"
 )
@@ -16,7 +17,7 @@ import (
 // odd are options of which browsers, and whoever trims what people write, make others.
 var odd = []string{"a", "a ", " a", "", " ", "x\ny", "x\r\ny", "x\ry", "\x00", "\uFFFD", "0", "1", `"><b>`}
 
-var offered = regexp.MustCompile(`(?s)<(?:option|input type="checkbox" id="[^"]*" name="e") value="([^"]*)"[^>]*>([^<]*)(?:<label[^>]*><bdi>([^<]*))?`)
+var offered = regexp.MustCompile(`(?s)<(?:option|input type="checkbox" id="[^"]*" name="f0") value="([^"]*)"[^>]*>([^<]*)(?:<label[^>]*><bdi>([^<]*))?`)
 
 // The option that a person chooses is the one that the server gets, whatever its text.
 func TestTheOptionThatIsChosenIsTheAnswer(t *testing.T) {
@@ -37,7 +38,7 @@ func TestTheOptionThatIsChosenIsTheAnswer(t *testing.T) {
 			if len(options) != len(odd) {
 				t.Fatalf("%s: %d options\n%s", kind, len(options), body)
 			}
-			status, _ := post(t, c, link, hidden.FindStringSubmatch(body)[1], "e="+url.QueryEscape(submitted(options[i][1])), "accept")
+			status, _ := post(t, c, link, hidden.FindStringSubmatch(body)[1], "f0="+url.QueryEscape(submitted(options[i][1])), "accept")
 			var answer struct{ Content struct{ E any } }
 			_ = json.Unmarshal([]byte(d.answered()), &answer)
 			got := answer.Content.E
@@ -83,14 +84,14 @@ func TestOnlyTheOptionsOfThePageCanBeChosen(t *testing.T) {
 	link := d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"e":{"type":"string","enum":["","b"]}},"required":["e"]}`)})
 	guard := guardOf(t, c, link)
 	for _, given := range []string{"2", "-1", "b", "00000000000000000001x"} {
-		if status, _ := post(t, c, link, guard, "e="+given, "accept"); status != http.StatusBadRequest {
+		if status, _ := post(t, c, link, guard, "f0="+given, "accept"); status != http.StatusBadRequest {
 			t.Errorf("%s: %d", given, status)
 		}
 	}
-	if status, body := post(t, c, link, guard, "e=", "accept"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "This is needed.") {
+	if status, body := post(t, c, link, guard, "f0=", "accept"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "This is needed.") {
 		t.Errorf("none: %d", status)
 	}
-	if status, _ := post(t, c, link, guard, "e=0", "accept"); status != http.StatusOK || d.answered() != `{"action":"accept","content":{"e":""}}` {
+	if status, _ := post(t, c, link, guard, "f0=0", "accept"); status != http.StatusOK || d.answered() != `{"action":"accept","content":{"e":""}}` {
 		t.Errorf("the empty one: %d", status)
 	}
 }
@@ -108,8 +109,51 @@ func TestADefaultKeepsItsLineBreaks(t *testing.T) {
 func TestWhatIsSubmittedIsUTF8(t *testing.T) {
 	d, c := newDesk(t, 10), browser(t)
 	link := d.ask(page.Question{Server: "Files"})
-	status, _ := post(t, c, link, guardOf(t, c, link), "name=a%ED%A0%80b&action=%FF", "accept")
-	if got := d.answered(); status != http.StatusOK || got != "{\"action\":\"accept\",\"content\":{\"name\":\"a\uFFFDb\",\"action\":\"\uFFFD\",\"_guard\":false}}" {
+	status, _ := post(t, c, link, guardOf(t, c, link), "f0=a%ED%A0%80b&f1=%FF", "accept")
+	if got := d.answered(); status != http.StatusOK || got != "{\"action\":\"accept\",\"content\":{\"name\":\"a\uFFFDb\",\"action\":\"\uFFFD\",\"guard\":false}}" {
 		t.Errorf("%d %q", status, got)
+	}
+}
+
+// What fields are called is the server's, and may be what no page can say: their inputs go by numbers.
+func TestFieldsMayBeCalledAnything(t *testing.T) {
+	for _, name := range []string{"", `a\nb`, `a\r`, `\u0000`, `\ud800x`, "guard", "action", "f1", "_charset_", "isindex", "__proto__", "a[0]", "é"} {
+		for kind, field := range map[string]string{
+			`"it"`:  `{"type":"string"}`,
+			`"a"`:   `{"type":"string","enum":["b","a"]}`,
+			`["a"]`: `{"type":"array","items":{"type":"string","enum":["b","a"]}}`,
+			`true`:  `{"type":"boolean"}`,
+		} {
+			d, c := newDesk(t, 10), browser(t)
+			link := d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"x":{"type":"boolean"},"`+name+`":`+field+`}}`)})
+			_, body := get(t, c, link)
+			if !utf8.ValidString(body) {
+				t.Errorf("%q: the page is not UTF-8", name)
+			}
+			given := map[string]string{`"it"`: "it", `true`: "true"}[kind]
+			if given == "" {
+				given = "1"
+			}
+			status, _ := post(t, c, link, hidden.FindStringSubmatch(body)[1], inputs.FindAllStringSubmatch(body, -1)[1][1]+"="+given, "accept")
+			if got := d.answered(); status != http.StatusOK || got != `{"action":"accept","content":{"x":false,"`+name+`":`+kind+`}}` {
+				t.Errorf("%q, %s: %d %q", name, field, status, got)
+			}
+		}
+	}
+}
+
+var inputs = regexp.MustCompile(`<(?:input|select|textarea)[^>]* id="[^"]*" name="([^"]*)"`)
+
+// A server may write half a character into any text that a page shows.
+func TestPagesAreUTF8(t *testing.T) {
+	half := "\xed\xa0\x80"
+	d, c := newDesk(t, 10), browser(t)
+	for _, q := range []page.Question{
+		{Server: half, Tool: half, Message: half, Form: parsed(t, `{"properties":{"\ud800":{"type":"string","default":"\ud800"},"b":{"type":"boolean","title":"\ud800","description":"\ud800"},"c":{"type":"string","enum":["\ud800","b"]}}}`)},
+		{Server: "Files", Preview: half},
+	} {
+		if status, body := get(t, c, d.ask(q)); status != http.StatusOK || !utf8.ValidString(body) || !strings.Contains(body, "\uFFFD") {
+			t.Errorf("%d %q", status, body)
+		}
 	}
 }

@@ -97,12 +97,12 @@ func get(t *testing.T, c *http.Client, link string) (int, string) {
 	return status, body
 }
 
-var hidden = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
+var hidden = regexp.MustCompile(`name="guard" value="([^"]*)"`)
 
 // post submits a question's form as its page would: the guard first, the button last.
 func post(t *testing.T, c *http.Client, link, guard, fields, action string, header ...string) (int, string) {
 	t.Helper()
-	body := "_guard=" + guard + "&" + fields + "&action=" + action
+	body := "guard=" + guard + "&" + fields + "&action=" + action
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, link, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

@@ -55,13 +55,15 @@ func (d *Desk) unread(w http.ResponseWriter) {
 	d.say(w, http.StatusBadRequest, "The answer could not be read", "It may be too long. Go back and try again.")
 }
 
-// read makes the schema's values of what a page's form submits. Options go by their numbers, since browsers
+// read makes the schema's values of what a page's form submits. Fields and options go by their numbers, since browsers
 // change texts (line breaks, NUL), and texts are valid UTF-8 whoever sends them. It returns false for a
 // number that no option has.
-func read(f *form.Form, submitted url.Values) bool {
+func read(f *form.Form, submitted url.Values) (read url.Values, ok bool) {
+	read = make(url.Values, len(f.Fields))
 	for i := range f.Fields {
 		field := &f.Fields[i]
-		values := submitted[field.Name]
+		values := submitted[inputName(i)]
+		read[field.Name] = values
 		if len(field.Options) == 0 {
 			for j := range values {
 				values[j] = strings.ToValidUTF8(values[j], "\uFFFD")
@@ -72,14 +74,17 @@ func read(f *form.Form, submitted url.Values) bool {
 		for j := range values {
 			at, err := strconv.ParseUint(values[j], 10, 16)
 			if err != nil || at >= uint64(len(field.Options)) {
-				return false
+				return nil, false
 			}
 			values[j] = field.Options[at].Value
 		}
-		submitted[field.Name] = values
+		read[field.Name] = values
 	}
-	return true
+	return read, true
 }
+
+// inputName names the input of a field, by which it is found on the page, too.
+func inputName(field int) string { return "f" + strconv.Itoa(field) }
 
 // toldApart returns options of which no two look the same: a page shows neither blanks at the ends of a title
 // nor how many are in it. Those that would are shown with their values.

@@ -10,10 +10,9 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Names of what the forms carry beside the schema's fields. A field of the same name
-// is told apart by its place: the guard comes first in a form, the button last.
+// Names of what the forms carry beside the schema's fields, whose inputs have numbers.
 const (
-	guardName  = "_guard"
+	guardName  = "guard"
 	actionName = "action"
 )
 
@@ -123,8 +122,9 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		d.unread(w)
 		return
 	}
-	guard, action := takeFirst(r.PostForm, guardName), outcomeOf(takeLast(r.PostForm, actionName))
-	if !read(&q.Form, r.PostForm) {
+	guard, action := r.PostForm.Get(guardName), outcomeOf(r.PostForm.Get(actionName))
+	values, ok := read(&q.Form, r.PostForm)
+	if !ok {
 		d.unread(w)
 		return
 	}
@@ -139,12 +139,12 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 	}
 	if !hmac.Equal([]byte(guard), []byte(d.guard(browser, token))) {
 		// A browser that opens its first two links at once takes the name that came last: the form of the other has an older one.
-		d.draw(w, http.StatusForbidden, q, browser, r.PostForm, nil)
+		d.draw(w, http.StatusForbidden, q, browser, values, nil)
 		return
 	}
-	result, problems := q.result(action, r.PostForm)
+	result, problems := q.result(action, values)
 	if problems != nil {
-		d.draw(w, http.StatusUnprocessableEntity, q, browser, r.PostForm, problems)
+		d.draw(w, http.StatusUnprocessableEntity, q, browser, values, problems)
 		return
 	}
 	if result == nil {
@@ -188,24 +188,6 @@ func (q *waiting) result(action outcome, submitted url.Values) (result []byte, p
 		return nil, wrong
 	}
 	return rawjson.Apply(nil, []byte(`{"action":"accept"}`), rawjson.Edit{Name: "content", Value: content}), nil
-}
-
-func takeFirst(form url.Values, name string) string {
-	values := form[name]
-	if len(values) == 0 {
-		return ""
-	}
-	form[name] = values[1:]
-	return values[0]
-}
-
-func takeLast(form url.Values, name string) string {
-	values := form[name]
-	if len(values) == 0 {
-		return ""
-	}
-	form[name] = values[:len(values)-1]
-	return values[len(values)-1]
 }
 
 // sameSite reports whether a form was sent from a page of this desk, as far as the

@@ -16,7 +16,7 @@ func TestAnEndedQuestionKeepsNothingOfItsForm(t *testing.T) {
 	before := alive()
 	for range answers {
 		link := d.ask(page.Question{Server: "Flights"})
-		if status, body := post(t, c, link, guardOf(t, c, link), "name=Ada&more="+strings.Repeat("x", size), "accept"); status != http.StatusOK {
+		if status, body := post(t, c, link, guardOf(t, c, link), "f0=Ada&more="+strings.Repeat("x", size), "accept"); status != http.StatusOK {
 			t.Fatalf("%d %s", status, body)
 		}
 		_ = d.answered()

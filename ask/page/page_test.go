@@ -16,18 +16,18 @@ import (
 const schema = `{"properties":{
 	"name":{"type":"string","title":"Name","minLength":2},
 	"action":{"type":"string","title":"What to do"},
-	"_guard":{"type":"boolean"}},"required":["name"]}`
+	"guard":{"type":"boolean"}},"required":["name"]}`
 
 func TestPersonAnswers(t *testing.T) {
 	for action, want := range map[string]string{
-		"accept":  `{"action":"accept","content":{"name":"Ada","action":"go","_guard":true}}`,
+		"accept":  `{"action":"accept","content":{"name":"Ada","action":"go","guard":true}}`,
 		"decline": `{"action":"decline"}`,
 		"cancel":  `{"action":"cancel"}`,
 	} {
 		d, c := newDesk(t, 10), browser(t)
 		link := d.ask(page.Question{Server: "Flights", Tool: "book", Message: "Who flies?"})
 		guard := guardOf(t, c, link)
-		status, body := post(t, c, link, guard, "name=Ada&action=go&_guard=true", action)
+		status, body := post(t, c, link, guard, "f0=Ada&f1=go&f2=true", action)
 		if got := d.answered(); status != http.StatusOK || got != want {
 			t.Errorf("%s: %d %s\n%s", action, status, got, body)
 		}
@@ -40,7 +40,7 @@ func TestPersonAnswers(t *testing.T) {
 func TestWrongAnswerComesBackWithWhatWasTyped(t *testing.T) {
 	d, c := newDesk(t, 10), browser(t)
 	link := d.ask(page.Question{Server: "Flights", Message: "Who flies?"})
-	status, body := post(t, c, link, guardOf(t, c, link), "name=A&action=%22%3E%3Cb%3E", "accept")
+	status, body := post(t, c, link, guardOf(t, c, link), "f0=A&f1=%22%3E%3Cb%3E", "accept")
 	if status != http.StatusUnprocessableEntity || d.answered() != "" {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -55,8 +55,8 @@ func TestLinkServesOneAnswer(t *testing.T) {
 	d, c := newDesk(t, 10), browser(t)
 	link := d.ask(page.Question{Server: "Flights"})
 	guard := guardOf(t, c, link)
-	post(t, c, link, guard, "name=Ada", "accept")
-	if status, _ := post(t, c, link, guard, "name=Eve", "accept"); status != http.StatusGone {
+	post(t, c, link, guard, "f0=Ada", "accept")
+	if status, _ := post(t, c, link, guard, "f0=Eve", "accept"); status != http.StatusGone {
 		t.Errorf("the second answer got %d", status)
 	}
 	if status, body := get(t, c, link); status != http.StatusGone || !strings.Contains(body, "was answered") {
@@ -76,7 +76,7 @@ func TestOfAnswersAtTheSameTimeOneCounts(t *testing.T) {
 	for range 8 {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			if status, _ := post(t, c, link, guard, "name=Ada", "accept"); status == http.StatusOK {
+			if status, _ := post(t, c, link, guard, "f0=Ada", "accept"); status == http.StatusOK {
 				ok.Add(1)
 			}
 		}()
@@ -95,15 +95,15 @@ func TestTwoFirstLinksOpenedAtOnceCanBothBeAnswered(t *testing.T) {
 	d, early, c := newDesk(t, 10), browser(t), browser(t)
 	link, other := d.ask(page.Question{Server: "Flights"}), d.ask(page.Question{Server: "Flights"})
 	stale := guardOf(t, early, link)
-	if status, _ := post(t, c, other, guardOf(t, c, other), "name=Ada", "accept"); status != http.StatusOK || d.answered() == "" {
+	if status, _ := post(t, c, other, guardOf(t, c, other), "f0=Ada", "accept"); status != http.StatusOK || d.answered() == "" {
 		t.Fatal(status)
 	}
-	status, body := post(t, c, link, stale, "name=Bob", "accept")
+	status, body := post(t, c, link, stale, "f0=Bob", "accept")
 	fresh := hidden.FindStringSubmatch(body)
 	if status != http.StatusForbidden || fresh == nil || !strings.Contains(body, `value="Bob"`) || !strings.Contains(body, "once more") || d.answered() != "" {
 		t.Fatalf("%d %s", status, body)
 	}
-	if status, body := post(t, c, link, fresh[1], "name=Bob", "accept"); status != http.StatusOK || d.answered() == "" {
+	if status, body := post(t, c, link, fresh[1], "f0=Bob", "accept"); status != http.StatusOK || d.answered() == "" {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -121,7 +121,7 @@ func TestALookAtALinkDoesNotTakeIt(t *testing.T) {
 	if status, _, _ := fetch(t, browser(t), req); status != http.StatusOK {
 		t.Errorf("a preview: %d", status)
 	}
-	post(t, c, link, guardOf(t, c, link), "name=Ada", "accept")
+	post(t, c, link, guardOf(t, c, link), "f0=Ada", "accept")
 	if d.answered() == "" {
 		t.Error("the person cannot answer")
 	}

@@ -31,7 +31,7 @@ func TestWhoHasTheCookiesOnlyLearnsNoLinks(t *testing.T) {
 	opened, second := d.ask(page.Question{Server: "Flights", Owner: "ada"}), d.ask(page.Question{Server: "Hotels", Owner: "ada"})
 	used := d.ask(page.Question{Server: "Trains", Owner: "ada"})
 	theirs := d.ask(page.Question{Server: "Thieves", Owner: "thief"})
-	post(t, ada, used, guardOf(t, ada, used), "name=Ada", "accept")
+	post(t, ada, used, guardOf(t, ada, used), "f0=Ada", "accept")
 	inbox := inboxOf(t, ada, opened)
 	thief := &http.Client{Jar: ada.Jar}
 	shown := func(address string) {
@@ -50,7 +50,7 @@ func TestWhoHasTheCookiesOnlyLearnsNoLinks(t *testing.T) {
 	for _, address := range []string{used, theirs, own} {
 		shown(address)
 	}
-	if _, body := post(t, thief, theirs, guardOf(t, thief, theirs), "name=Eve", "accept"); strings.Contains(body, inbox) {
+	if _, body := post(t, thief, theirs, guardOf(t, thief, theirs), "f0=Eve", "accept"); strings.Contains(body, inbox) {
 		t.Error("the answer to a question of the thief's own shows the inbox")
 	}
 	if _, body := get(t, fresh, inbox); strings.Contains(body, "/q/") {

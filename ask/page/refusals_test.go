@@ -17,23 +17,23 @@ func TestRefused(t *testing.T) {
 	guard := guardOf(t, c, link)
 	for name, attempt := range map[string]func() int{
 		"another site's form": func() int {
-			s, _ := post(t, c, link, guard, "name=Eve", "accept", "Origin", "https://evil.example")
+			s, _ := post(t, c, link, guard, "f0=Eve", "accept", "Origin", "https://evil.example")
 			return s
 		},
 		"a form from a page without an origin": func() int {
-			s, _ := post(t, c, link, guard, "name=Eve", "accept", "Origin", "null")
+			s, _ := post(t, c, link, guard, "f0=Eve", "accept", "Origin", "null")
 			return s
 		},
 		"a form that a browser calls cross-site": func() int {
-			s, _ := post(t, c, link, guard, "name=Eve", "accept", "Sec-Fetch-Site", "cross-site")
+			s, _ := post(t, c, link, guard, "f0=Eve", "accept", "Sec-Fetch-Site", "cross-site")
 			return s
 		},
-		"no guard":                 func() int { s, _ := post(t, c, link, "", "name=Eve", "accept"); return s },
-		"another question's guard": func() int { s, _ := post(t, c, other, guard, "name=Eve", "accept"); return s },
-		"another browser":          func() int { s, _ := post(t, browser(t), link, guard, "name=Eve", "accept"); return s },
+		"no guard":                 func() int { s, _ := post(t, c, link, "", "f0=Eve", "accept"); return s },
+		"another question's guard": func() int { s, _ := post(t, c, other, guard, "f0=Eve", "accept"); return s },
+		"another browser":          func() int { s, _ := post(t, browser(t), link, guard, "f0=Eve", "accept"); return s },
 		"a guessed link":           func() int { s, _ := get(t, c, link[:len(link)-1]+"!"); return s },
-		"no action":                func() int { s, _ := post(t, c, link, guard, "name=Eve", ""); return s },
-		"too much":                 func() int { s, _ := post(t, c, link, guard, "name="+strings.Repeat("x", 2<<20), "accept"); return s },
+		"no action":                func() int { s, _ := post(t, c, link, guard, "f0=Eve", ""); return s },
+		"too much":                 func() int { s, _ := post(t, c, link, guard, "f0="+strings.Repeat("x", 2<<20), "accept"); return s },
 		"a name of the attacker's": func() int {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, link, nil)
 			req.Host = "evil.example"
@@ -107,13 +107,13 @@ func TestNeitherOpensTheOthersLink(t *testing.T) {
 					t.Errorf("another's link: %d %s", status, text)
 				}
 			}
-			if status, _ := post(t, ada, bobs, guard, "name=Eve", "accept"); status != http.StatusForbidden || d.answered() != "" {
+			if status, _ := post(t, ada, bobs, guard, "f0=Eve", "accept"); status != http.StatusForbidden || d.answered() != "" {
 				t.Errorf("another's answer: %d", status)
 			}
 			if status, _ := get(t, fresh, bobs); status != http.StatusOK {
 				t.Errorf("a new browser: %d", status)
 			}
-			if status, _ := post(t, bob, bobs, guard, "name=Bob", "accept"); status != http.StatusOK || d.answered() == "" {
+			if status, _ := post(t, bob, bobs, guard, "f0=Bob", "accept"); status != http.StatusOK || d.answered() == "" {
 				t.Errorf("bob's answer: %d", status)
 			}
 			if status, _ := get(t, bob, adas); status != http.StatusForbidden {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -98,7 +99,7 @@ func (d *Desk) draw(w http.ResponseWriter, status int, q *waiting, browser strin
 }
 
 func newFieldView(i int, f form.Field, values []string) fieldView {
-	v := fieldView{Field: f, ID: fmt.Sprintf("f%d", i), chosen: make(map[string]bool, len(values)), Hint: f.Bounds(), Input: "text", Rows: 1}
+	v := fieldView{Field: f, ID: inputName(i), chosen: make(map[string]bool, len(values)), Hint: f.Bounds(), Input: "text", Rows: 1}
 	if len(values) > 0 {
 		v.Value = values[0]
 	}
@@ -181,10 +182,14 @@ func (d *Desk) render(w http.ResponseWriter, status int, name string, v view) {
 		http.Error(w, "this page could not be drawn", http.StatusInternalServerError)
 		return
 	}
-	_ = held.Set(page.Cap()) // for as long as the browser takes
+	whole := page.Bytes()
+	if !utf8.Valid(whole) { // JSON can spell halves of characters
+		whole = bytes.ToValidUTF8(whole, []byte("\uFFFD"))
+	}
+	_ = held.Set(cap(whole)) // for as long as the browser takes
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(page.Bytes())
+	_, _ = w.Write(whole)
 }
 
 // beginning is as much of a message as a list of them shows.

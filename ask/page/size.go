@@ -3,7 +3,6 @@ package page
 import (
 	"strings"
 
-	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/internal/budget"
 )
 
@@ -31,13 +30,9 @@ func (v *view) size() int {
 	n := pageSize + escaped(v.Title, v.Server, v.Tool, v.Message, v.Preview, v.URL, v.URL, v.Host, v.Inbox, v.Style, v.Advice)
 	for i := range v.Fields {
 		f := &v.Fields[i]
-		n += fieldSize + escaped(f.Title, f.Description, f.Hint, f.Problem, f.Name, f.Value)
-		name := 0
-		if f.Kind == form.Choices {
-			name = escaped(f.Name) // each option has it
-		}
+		n += fieldSize + escaped(f.Title, f.Description, f.Hint, f.Problem, f.Value)
 		for _, o := range f.Options {
-			n += optionSize + name + escaped(o.Value, o.Title)
+			n += optionSize + escaped(o.Value, o.Title)
 		}
 	}
 	for i := range v.Problems {

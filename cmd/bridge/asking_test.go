@@ -21,7 +21,7 @@ import (
 
 var (
 	pageLink  = regexp.MustCompile(`http://127\.0\.0\.1:\d+/questions/q/\w+`)
-	pageGuard = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
+	pageGuard = regexp.MustCompile(`name="guard" value="([^"]*)"`)
 )
 
 // tellLink has this program tell a server the link that it is given.
@@ -60,7 +60,7 @@ func answerOn(t *testing.T, link, fields string) {
 	if guard == nil {
 		t.Fatalf("no form at %s: %s", link, text)
 	}
-	resp, err = browser.Post(link, "application/x-www-form-urlencoded", strings.NewReader("_guard="+string(guard[1])+"&"+fields))
+	resp, err = browser.Post(link, "application/x-www-form-urlencoded", strings.NewReader("guard="+string(guard[1])+"&"+fields))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestClientsThatCannotBeAskedAreServed(t *testing.T) {
 			if !isError || link == "" {
 				t.Fatalf("the call got %s", text)
 			}
-			answerOn(t, link, "name=Ada+"+version+"&action=accept")
+			answerOn(t, link, "f0=Ada+"+version+"&action=accept")
 			if text, _ = callTool(t, c, "greet"); text != "Hello, Ada "+version+"!" {
 				t.Errorf("the same call again got %s", text)
 			}
@@ -214,7 +214,7 @@ func TestPageOpensOnceForEachQuestion(t *testing.T) {
 		if _, isError := callTool(t, c, "greet"); !isError { // the same call again, before the answer
 			t.Fatal("the call did not wait")
 		}
-		answerOn(t, link, "name="+name+"&action=accept")
+		answerOn(t, link, "f0="+name+"&action=accept")
 		if text, _ = callTool(t, c, "greet"); text != "Hello, "+name+"!" {
 			t.Errorf("the call got %s", text)
 		}

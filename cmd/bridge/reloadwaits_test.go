@@ -46,7 +46,7 @@ func TestCallsWithoutASessionOutliveAReload(t *testing.T) {
 	}
 	r.reload(settings("timeouts: {flow: 31m}\n", ""), "was reloaded")
 	r.expect("the last session under the old settings has ended") // of the idle mount: the other one is looked at as often
-	answerOn(t, link, "name=Ada&action=accept")
+	answerOn(t, link, "f0=Ada&action=accept")
 	if text := r.callWithout("ask"); !strings.Contains(text, `"done"`) {
 		t.Errorf("the same call gets %s", text)
 	}

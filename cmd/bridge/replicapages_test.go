@@ -98,7 +98,7 @@ func (b *person) send(on int, address, page, fields string) (status int) {
 		b.t.Fatalf("no form at %s: %s", address, page)
 	}
 	b.on = on
-	resp, err := b.Post(address, "application/x-www-form-urlencoded", strings.NewReader("_guard="+guard[1]+"&"+fields))
+	resp, err := b.Post(address, "application/x-www-form-urlencoded", strings.NewReader("guard="+guard[1]+"&"+fields))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestTheSameCallAgainGoesOnWhereItWaits(t *testing.T) {
 	}
 	b := f.browser()
 	_, page := b.open(2, link)
-	if status := b.send(2, link, page, "name=Ada&action=accept"); status != http.StatusOK {
+	if status := b.send(2, link, page, "f0=Ada&action=accept"); status != http.StatusOK {
 		t.Fatalf("the form is answered %d", status)
 	}
 	f.learn(2)
@@ -179,7 +179,7 @@ func TestTheSameCallAgainFindsACallWhoseConnectionBroke(t *testing.T) {
 			link := f.link(0)
 			b := f.browser()
 			_, page := b.open(0, link)
-			if status := b.send(0, link, page, "name=Ada&action=accept"); status != http.StatusOK {
+			if status := b.send(0, link, page, "f0=Ada&action=accept"); status != http.StatusOK {
 				t.Fatalf("the form is answered %d", status)
 			}
 			f.asker.holds(make(chan struct{}))
@@ -265,7 +265,7 @@ func TestACallAgainAtAnotherReplicaBeginsAnewWhereNoneWaits(t *testing.T) {
 	}
 	b := f.browser()
 	_, page := b.open(2, again)
-	b.send(2, again, page, "name=Ada&action=accept")
+	b.send(2, again, page, "f0=Ada&action=accept")
 	if text := f.text(1, callAsk); !strings.Contains(text, `"done"`) {
 		t.Errorf("the call gets %s", text)
 	}
@@ -356,7 +356,7 @@ func TestOfEqualCallsAtSeveralReplicasTheAnsweredOneGoesOn(t *testing.T) {
 	}
 	b := f.browser()
 	_, page := b.open(2, answered)
-	if status := b.send(2, answered, page, "name=Ada&action=accept"); status != http.StatusOK {
+	if status := b.send(2, answered, page, "f0=Ada&action=accept"); status != http.StatusOK {
 		t.Fatalf("the form is answered %d", status)
 	}
 	done := func() bool { f.learn(2); return strings.Contains(f.text(2, call), `"done"`) }

@@ -20,7 +20,7 @@ import (
 // unless they are configured.
 var elsewhere = group{"Answered for clients that cannot be asked (settings)", []feature{
 	{name: "`questions: page`: a form", rules: "C.5, D-I6", kinds: "TTTT", run: func(w *world) cell {
-		return via(strings.TrimPrefix(w.toolOnPage(form(formSchema), "n=3&action=accept", `{"action":"accept","content":{"n":3}}`), "with `questions: page` "))
+		return via(strings.TrimPrefix(w.toolOnPage(form(formSchema), "f0=3&action=accept", `{"action":"accept","content":{"n":3}}`), "with `questions: page` "))
 	}},
 	{name: "`questions: page`: a web page", rules: "C-27", kinds: "TTTT", run: func(w *world) cell {
 		w.toolOnPage(webQuestion, "action=accept", `{"action":"accept"}`)
@@ -43,7 +43,7 @@ const (
 
 var (
 	linkPattern  = regexp.MustCompile(`http://questions\.test/questions/q/\w+`)
-	guardPattern = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
+	guardPattern = regexp.MustCompile(`name="guard" value="([^"]*)"`)
 )
 
 // unless says who can do what the client cannot.
@@ -94,7 +94,7 @@ func answerOn(t *testing.T, desk *page.Desk, text, fields string) {
 	if link == "" || guard == nil {
 		t.Fatalf("no question is at %q: %s", text, shown.Body)
 	}
-	post := httptest.NewRequest(http.MethodPost, link, strings.NewReader("_guard="+guard[1]+"&"+fields))
+	post := httptest.NewRequest(http.MethodPost, link, strings.NewReader("guard="+guard[1]+"&"+fields))
 	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for _, c := range shown.Result().Cookies() {
 		post.AddCookie(c)
@@ -153,7 +153,7 @@ func (w *world) jsonOnPage() {
 	m := w.mute(opt, nil)
 	m.client.header = http.Header{"Accept": {"application/json"}}
 	m.server.on("tools/call", asking("elicitation", `"k"`, form(formSchema), `{"content":[]}`))
-	m.answered(desk, m.client, "tools/call", `{"name":"t"}`, `{"content":[]}`, "n=3&action=accept", `{"action":"accept","content":{"n":3}}`)
+	m.answered(desk, m.client, "tools/call", `{"name":"t"}`, `{"content":[]}`, "f0=3&action=accept", `{"action":"accept","content":{"n":3}}`)
 }
 
 // namedOnPage: without a session the same call is known by its credentials; who has
@@ -169,7 +169,7 @@ func (w *world) namedOnPage() {
 		w.Errorf("nobody in particular got a link: %s", x.response.Text)
 	}
 	stranger.header.Set("Authorization", "Bearer ada")
-	m.answered(desk, stranger, "tools/call", `{"name":"t"}`, `{"content":[]}`, "n=3&action=accept", `{"action":"accept","content":{"n":3}}`)
+	m.answered(desk, stranger, "tools/call", `{"name":"t"}`, `{"content":[]}`, "f0=3&action=accept", `{"action":"accept","content":{"n":3}}`)
 }
 
 // invited: the client is sent to the page, and told when it is done there.
@@ -184,7 +184,7 @@ func invited(w *world) cell {
 	question := x.until("elicitation/create")
 	expect(w.T, "C-27", member(question.Params, "mode"), `"url"`)
 	m.client.answer(question, `{"action":"accept"}`)
-	answerOn(w.T, desk, string(question.Params), "n=3&action=accept")
+	answerOn(w.T, desk, string(question.Params), "f0=3&action=accept")
 	x.finish()
 	expect(w.T, "the result", string(x.response.Result), `{"content":[]}`)
 	done := x.notified("notifications/elicitation/complete")

@@ -85,7 +85,7 @@ func formIn(method, params, done string) func(*world) cell {
 		w.client.answers["elicitation/create"] = func(string) string { return `{"action":"accept","content":{"n":3,"x":null},"_meta":{"m":1}}` }
 		x := w.client.call(method, params)
 		if x.response.Error != nil || member(x.response.Result, "isError") != "" {
-			return w.told(x, "asking the user questions").unless(w.onPage(method, params, form(formSchema), done, "n=3&action=accept", `{"action":"accept","content":{"n":3}}`))
+			return w.told(x, "asking the user questions").unless(w.onPage(method, params, form(formSchema), done, "f0=3&action=accept", `{"action":"accept","content":{"n":3}}`))
 		}
 		expect(w.T, "the result", string(x.response.Result), done)
 		w.retried(method, `{"key":{"action":"accept","content":{"n":3}}}`)
@@ -148,7 +148,7 @@ func field(schema, answer, up, old, oldHow, newHow string) func(*world) cell {
 		x := w.client.call("tools/call", `{"name":"t"}`)
 		if member(x.response.Result, "isError") != "" {
 			return w.told(x, "asking the user questions").unless(w.toolOnPage(form(`{"type":"object","properties":{"f":`+schema+`}}`),
-				"f="+onPage(schema, strings.Trim(answer, `"`))+"&action=accept", `{"action":"accept","content":{"f":`+up+`}}`))
+				"f0="+onPage(schema, strings.Trim(answer, `"`))+"&action=accept", `{"action":"accept","content":{"f":`+up+`}}`))
 		}
 		expect(w.T, "the answer", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"accept","content":{"f":`+up+`}}}`)
 		got := member(w.client.asked[0].Params, "requestedSchema", "properties", "f")
@@ -184,7 +184,7 @@ func multiSelect(w *world) cell {
 	}
 	x := w.client.call("tools/call", `{"name":"t"}`)
 	if member(x.response.Result, "isError") != "" {
-		return w.told(x, "asking the user questions").unless(w.toolOnPage(form(schema), "f=0&f=1&action=accept", `{"action":"accept","content":{"f":["mo","tu"]}}`))
+		return w.told(x, "asking the user questions").unless(w.toolOnPage(form(schema), "f0=0&f0=1&action=accept", `{"action":"accept","content":{"f":["mo","tu"]}}`))
 	}
 	expect(w.T, "C-26", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"accept","content":{"f":["tu"]}}}`)
 	return w.which("the form", member(w.client.asked[0].Params, "requestedSchema"),

@@ -36,7 +36,7 @@ func (l *proxied) Accept() (net.Conn, error) {
 	if !p.Protocol || !p.include(conn.RemoteAddr().String()) {
 		return conn, nil
 	}
-	return &proxyConn{Conn: conn, log: l.log, in: bufio.NewReaderSize(conn, maxProxyHeader)}, nil
+	return &proxyConn{Conn: conn, log: l.log, in: bufio.NewReaderSize(conn, proxyBuffer)}, nil
 }
 
 // proxyConn is a connection that begins with a header of the PROXY protocol. The
@@ -81,11 +81,12 @@ func (c *proxyConn) begin() {
 	}
 }
 
-// Bounds of the PROXY protocol: what we take in of a header altogether, and how
-// long the line of version 1 may be, in bytes.
+// Sizes of the PROXY protocol, in bytes: what of a header is in memory at most, how long the line of version 1 may
+// be, and what of a block of version 2 says anything here. Its length of 16 bits is its bound.
 const (
-	maxProxyHeader = 4 << 10
+	proxyBuffer    = 4 << 10
 	maxProxyLine   = 107
+	proxyAddresses = 2*net.IPv6len + 2*2
 )
 
 // proxySignature begins a header of version 2.
@@ -137,11 +138,14 @@ func readProxyBlock(in *bufio.Reader) (netip.AddrPort, error) {
 		return netip.AddrPort{}, err
 	}
 	length := int(binary.BigEndian.Uint16(head[14:]))
-	if !bytes.Equal(head[:12], proxySignature) || head[12]>>4 != 2 || head[12]&15 > 1 || length > maxProxyHeader {
+	if !bytes.Equal(head[:12], proxySignature) || head[12]>>4 != 2 || head[12]&15 > 1 {
 		return netip.AddrPort{}, errors.New("its block is malformed")
 	}
-	block := make([]byte, length)
+	block := make([]byte, min(length, proxyAddresses))
 	if _, err := io.ReadFull(in, block); err != nil {
+		return netip.AddrPort{}, err
+	}
+	if _, err := in.Discard(length - len(block)); err != nil { // TLVs, such as the client's certificate
 		return netip.AddrPort{}, err
 	}
 	if head[12]&15 == 0 { // LOCAL: a health check of the proxy's own
@@ -156,7 +160,7 @@ func readProxyBlock(in *bufio.Reader) (netip.AddrPort, error) {
 	default: // a Unix socket, or unspecified
 		return netip.AddrPort{}, nil
 	}
-	if length < 2*size+4 {
+	if len(block) < 2*size+4 {
 		return netip.AddrPort{}, errors.New("its addresses are cut off")
 	}
 	addr, _ := netip.AddrFromSlice(block[:size])

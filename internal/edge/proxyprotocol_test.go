@@ -37,6 +37,10 @@ func TestPROXYHeaders(t *testing.T) {
 		{"version 1, unknown", "PROXY UNKNOWN ffff::1 x\r\n", "", false},
 		{"version 2", block(1, 0x11, v4), "192.0.2.7:4660", false},
 		{"version 2 with further fields", block(1, 0x11, v4+"030004 01020304"), "192.0.2.7:4660", false},
+		{"version 2 with a certificate", block(1, 0x11, v4+"041388"+strings.Repeat("01", 5000)), "192.0.2.7:4660", false},
+		{"version 2 of the greatest length", block(1, 0x11, v4+strings.Repeat("01", 1<<16-1-12)), "192.0.2.7:4660", false},
+		{"version 2, the proxy itself, with fields", block(0, 0x11, v4+strings.Repeat("01", 8<<10)), "", false},
+		{"further fields cut off", block(1, 0x11, v4+strings.Repeat("01", 8<<10))[:4<<10], "", true},
 		{"version 2, IPv6", block(1, 0x21, "20010db8000000000000000000000007 00000000000000000000000000000001 1234 0050"), "[2001:db8::7]:4660", false},
 		{"version 2, the proxy itself", block(0, 0, ""), "", false},
 		{"version 2, Unix socket", block(1, 0x31, strings.Repeat("00", 216)), "", false},
@@ -50,7 +54,7 @@ func TestPROXYHeaders(t *testing.T) {
 		{"cut off", block(1, 0x11, "c0000207"), "", true},
 		{"other version", strings.Replace(block(1, 0x11, v4), "\x21", "\x31", 1), "", true},
 	} {
-		in := bufio.NewReaderSize(strings.NewReader(tc.header+request), maxProxyHeader)
+		in := bufio.NewReaderSize(strings.NewReader(tc.header+request), proxyBuffer)
 		client, err := readProxyHeader(in)
 		if (err != nil) != tc.bad || client.IsValid() && client.String() != tc.client || !client.IsValid() && tc.client != "" {
 			t.Errorf("%s: %v, %v", tc.name, client, err)
@@ -65,7 +69,7 @@ func FuzzPROXYHeader(f *testing.F) {
 	f.Add("PROXY TCP4 192.0.2.7 10.0.0.1 4660 80\r\n")
 	f.Add(block(1, 0x11, "c0000207 0a000001 1234 0050"))
 	f.Fuzz(func(t *testing.T, header string) {
-		client, err := readProxyHeader(bufio.NewReaderSize(strings.NewReader(header), maxProxyHeader))
+		client, err := readProxyHeader(bufio.NewReaderSize(strings.NewReader(header), proxyBuffer))
 		if err != nil && client.IsValid() {
 			t.Errorf("%q gives both %v and %v", header, client, err)
 		}
@@ -130,7 +134,7 @@ func TestAHeaderThatDoesNotComeIsNoTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
-		c := &proxyConn{Conn: near, log: zerolog.Nop(), in: bufio.NewReaderSize(near, maxProxyHeader)}
+		c := &proxyConn{Conn: near, log: zerolog.Nop(), in: bufio.NewReaderSize(near, proxyBuffer)}
 		defer c.Close()
 		_, err := c.Read(make([]byte, 1))
 		var late net.Error

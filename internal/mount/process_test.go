@@ -2,6 +2,7 @@ package mount
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,7 +39,8 @@ const (
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
 // "crash" ends it,
-// "log" logs before it answers, "vendor" says what is of no request, "never" has no answer.
+// "log" logs before it answers, "vendor" says what is of no request, "never" has no answer, "together"
+// answers two calls at once.
 func actAsProcess(mode string) {
 	switch mode {
 	case browser:
@@ -59,6 +61,7 @@ func actAsProcess(mode string) {
 		repeat()
 		return
 	}
+	var waiting [][]byte
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
 			ID     json.RawMessage
@@ -66,6 +69,13 @@ func actAsProcess(mode string) {
 			Params struct{ Name string }
 		}
 		_ = json.Unmarshal(lines.Bytes(), &msg)
+		if msg.Params.Name == "together" {
+			if waiting = append(waiting, bytes.Clone(lines.Bytes())); len(waiting) == 2 {
+				together(waiting)
+				waiting = nil
+			}
+			continue
+		}
 		if msg.Params.Name == "crash" {
 			os.Exit(3)
 		}
@@ -87,6 +97,31 @@ func actAsProcess(mode string) {
 			result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"logging":{}},"ttlMs":0,"cacheScope":"private"}`
 		}
 		fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", msg.ID, result)
+	}
+}
+
+// steps is how often progress is told of a call.
+const steps = 5
+
+// together answers calls after it has told each of its progress, in turn, and each of whose that is.
+func together(calls [][]byte) {
+	for step := range steps + 1 {
+		for _, line := range calls {
+			var msg struct {
+				ID     json.RawMessage
+				Params struct {
+					Arguments struct{ Who string }
+					Meta      struct{ ProgressToken json.RawMessage } `json:"_meta"`
+				}
+			}
+			_ = json.Unmarshal(line, &msg)
+			if step < steps {
+				fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":%q}}`+"\n",
+					msg.Params.Meta.ProgressToken, step, msg.Params.Arguments.Who)
+				continue
+			}
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","content":[]}}`+"\n", msg.ID)
+		}
 	}
 }
 

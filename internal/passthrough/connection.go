@@ -49,8 +49,7 @@ type ConnectionOptions struct {
 type Connections struct {
 	opt    ConnectionOptions
 	seldom zerolog.Logger // for requests that fail
-	tokens tokens
-	serial atomic.Uint64 // numbers connections
+	serial atomic.Uint64  // numbers connections
 }
 
 // NewConnections returns Connections. Nothing is sent before the first request.
@@ -92,7 +91,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	defer leave()
 	ctx, end, heard := opt.Limits.within(ctx, req.Method)
 	defer end()
-	to := &exchange{out: out, id: req.ID, token: req.ProgressToken, listen: req.Method == mcp.MethodListen}
+	to := &exchange{out: out, id: req.ID, listen: req.Method == mcp.MethodListen}
 	to.modern = req.Method != mcp.MethodDiscover && opt.Modern != nil && opt.Modern()
 	if opt.Logs != nil && rawjson.Has(req.Meta, mcp.MetaLogLevel) {
 		may, done := opt.Logs(c.name)
@@ -102,7 +101,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	hold := budget.On(caller.Account)
 	defer hold.Release()
 	call := &upstream.Call{
-		Held: &hold, Account: hold.Account(), Method: req.Method, Params: c.all.tokens.fresh(req.Params, req.ProgressToken), Authorization: caller.Authorization,
+		Held: &hold, Account: hold.Account(), Method: req.Method, Params: req.Params, Authorization: caller.Authorization,
 		Principal: caller.Principal, Header: caller.Header, Tenant: caller.Tenant, Idle: out.Flush,
 	}
 	ans, err := opt.Server.Verbatim(ctx, call, func(msg jsonrpc.Message) { heard(); to.notify(msg) })
@@ -218,7 +217,6 @@ func notModern() *jsonrpc.Error {
 type exchange struct {
 	out    downstream.Reply
 	id     jsonrpc.ID
-	token  []byte // the client's progress token, nil for none
 	listen bool
 	modern bool // the server is known to be; and its client does not ask whether it is
 	mayLog func() bool
@@ -230,8 +228,6 @@ func (a *exchange) notify(msg jsonrpc.Message) {
 	switch {
 	case msg.Method == mcp.NotificationMessage && a.mayLog != nil && !a.mayLog(): // C-8
 		return
-	case msg.Method == mcp.NotificationProgress && a.token != nil:
-		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "progressToken", Value: a.token})
 	case a.listen:
 		params = subscription(params, a.id)
 	}

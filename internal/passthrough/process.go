@@ -51,9 +51,9 @@ type ProcessOptions struct {
 }
 
 // Process is an http.Handler that serves modern requests from a modern server
-// that is a process (E-45 to E-50). Of a message it changes what is unique to
-// the one channel that all requests share: the id, the progress token and the
-// name of a subscription; the client sees its own. A client that goes away
+// that is a process (E-45 to E-50). Of a message is changed what is unique to
+// the one channel that all requests share: the id, the progress token (both by
+// Server) and the name of a subscription; the client sees its own. A client that goes away
 // cancels its request.
 //
 //	POST ──▶ headers match body? ──▶ Verbatim ──▶ notifications as SSE
@@ -62,7 +62,6 @@ type Process struct {
 	opt    ProcessOptions
 	mirror *mirror.Checker
 	look   singleflight.Group
-	tokens tokens
 	seldom zerolog.Logger // for requests that fail
 	serial atomic.Uint64  // numbers requests of nobody known
 	traffic
@@ -136,7 +135,6 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	out := newResponse(w, r, msg, p, cancel)
 	defer out.end()
 	meta := rawjson.Get(msg.Params, "_meta")
-	params := p.tokens.fresh(msg.Params, out.token)
 	if p.opt.Logs != nil && rawjson.Has(meta, mcp.MetaLogLevel) {
 		may, done := p.opt.Logs(p.caller(r, meta))
 		out.mayLog = may
@@ -144,7 +142,7 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 	hold := budget.On(downstream.ChargedTo(r.Context()))
 	defer hold.Release()
-	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush, Held: &hold, Account: hold.Account()}, func(msg jsonrpc.Message) {
+	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: msg.Params, Idle: out.flush, Held: &hold, Account: hold.Account()}, func(msg jsonrpc.Message) {
 		heard()
 		out.notify(msg)
 	})

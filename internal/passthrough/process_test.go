@@ -104,10 +104,10 @@ func TestWhatAProcessAnswersGetsTheStatusOfItsKind_E39(t *testing.T) {
 
 func TestOnlyWhatTheChannelSharesIsChanged_E46(t *testing.T) {
 	s := answering(upstream.Answer{Result: []byte(`{}`)}, nil,
-		jsonrpc.Message{Method: mcp.NotificationProgress, Params: []byte(`{"progressToken":"m1", "progress":1}`)},
+		jsonrpc.Message{Method: mcp.NotificationProgress, Params: []byte(`{"progressToken":7, "progress":1}`)},
 		jsonrpc.Message{Method: "notifications/other", Params: []byte(`{"a" : 1}`)})
 	rec := ask(t, ProcessOptions{Server: s}, request("x/y", `,"progressToken":7,"k": 1`, `, "inputResponses":{"a": {}},"requestState":"\ud800"`))
-	if want := `x/y {"_meta":{` + protocol + `,"progressToken":"m1","k": 1}, "inputResponses":{"a": {}},"requestState":"\ud800"}`; s.calls[0] != want {
+	if want := `x/y {"_meta":{` + protocol + `,"progressToken":7,"k": 1}, "inputResponses":{"a": {}},"requestState":"\ud800"}`; s.calls[0] != want {
 		t.Errorf("the server got %s", s.calls[0])
 	}
 	if got, want := rec.Body.String(), "event: message\ndata: "+`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7, "progress":1}}`+"\n\n"+

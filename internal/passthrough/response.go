@@ -13,7 +13,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sse"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -26,7 +25,6 @@ type response struct {
 	rc     *http.ResponseController
 	cancel context.CancelFunc // gives the request up
 	id     jsonrpc.ID
-	token  []byte // the client's progress token, nil for none
 	listen bool
 	stream bool // the client takes streams
 	plain  bool // the client takes JSON
@@ -45,7 +43,6 @@ func newResponse(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, p
 	anything := accept == "" || strings.Contains(accept, "*/*")
 	out := &response{
 		p: p, w: w, rc: http.NewResponseController(w), cancel: cancel, id: msg.ID, listen: msg.Method == mcp.MethodListen,
-		token:  rawjson.Get(rawjson.Get(msg.Params, "_meta"), "progressToken"),
 		stream: anything || strings.Contains(accept, "text/event-stream"),
 		plain:  anything || strings.Contains(accept, "application/json"),
 		failed: failedOf(r, time.Now()),
@@ -80,8 +77,6 @@ func (o *response) notify(msg jsonrpc.Message) {
 	case msg.Method == mcp.NotificationMessage && (o.mayLog == nil || !o.mayLog()): // C-8
 		o.p.opt.Log.Debug().Msg("a log message without a certain owner was withheld")
 		return
-	case msg.Method == mcp.NotificationProgress && o.token != nil:
-		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "progressToken", Value: o.token})
 	case o.listen:
 		params = subscription(params, o.id)
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -14,21 +12,7 @@ import (
 )
 
 // Of a message on a channel that all requests share is changed what is unique to that
-// channel: the id, the progress token and the name of a subscription.
-
-// tokens makes progress tokens that no other request has.
-type tokens struct{ last atomic.Uint64 }
-
-// fresh returns the params with a token of their own instead of the client's, if they
-// have one.
-func (t *tokens) fresh(params, token []byte) []byte {
-	if kind := rawjson.KindOf(token); kind != rawjson.String && kind != rawjson.Number {
-		return params
-	}
-	own := append(strconv.AppendUint([]byte(`"m`), t.last.Add(1), 10), '"')
-	meta := rawjson.Apply(nil, rawjson.Get(params, "_meta"), rawjson.Edit{Name: "progressToken", Value: own})
-	return rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: meta})
-}
+// channel: the id and the progress token, by whoever owns the channel, and here the name of a subscription.
 
 // subscription gives a message of a subscription the name that the client knows.
 func subscription(object []byte, id jsonrpc.ID) []byte {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 
@@ -69,7 +70,7 @@ func (ws *WebSocket) heard() error {
 // Read returns the next message. For one that was refused for want of memory it returns
 // the beginning, with the error of package budget, and goes on with the next one. It returns io.EOF when the peer closed the
 // connection properly, and ErrTooLarge for a message above the limit, of which that was told with code 1009. Binary
-// frames are refused with code 1003, lengths of 2^63 and more with 1002. After an error the WebSocket is only good
+// frames are refused with code 1003, lengths of 2^63 and more with 1002, text that is no UTF-8 with 1007. After an error the WebSocket is only good
 // for Close.
 func (ws *WebSocket) Read() ([]byte, error) {
 	kind, msg, err := ws.message()
@@ -88,10 +89,18 @@ func (ws *WebSocket) Read() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case kind != websocket.TextMessage:
-		_ = ws.Close(websocket.CloseUnsupportedData, "only text frames carry messages")
-		return nil, errors.New("peer sent a binary frame")
+		return nil, ws.refuse(websocket.CloseUnsupportedData, "only text frames carry messages")
+	case !utf8.Valid(msg):
+		return nil, ws.refuse(websocket.CloseInvalidFramePayloadData, "a text frame is UTF-8")
 	}
 	return msg, ws.heard()
+}
+
+// refuse tells the peer why nothing more is read.
+func (ws *WebSocket) refuse(code int, why string) error {
+	_ = ws.sayClosed(code, why)
+	ws.drain()
+	return errors.New(why)
 }
 
 // errLength is about a frame whose length has the bit that must not be set, or with which that of its message has.

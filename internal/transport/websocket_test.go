@@ -129,3 +129,57 @@ func TestThePeerOfAFrameOfNoLengthLearnsWhy(t *testing.T) {
 		})
 	}
 }
+
+// TestThePeerOfWhatIsNoTextLearnsWhy: what follows, such as the rest of a batch of frames, does not reset the connection.
+func TestThePeerOfWhatIsNoTextLearnsWhy(t *testing.T) {
+	rest := strings.Repeat("\x81\x81\x00\x00\x00\x00x", 1000)
+	for name, tc := range map[string]struct {
+		frames string
+		code   int // 0: it is a message
+	}{
+		"no UTF-8":                       {"\x81\x83\x00\x00\x00\x00\"\xff\"", websocket.CloseInvalidFramePayloadData},
+		"half a surrogate":               {"\x81\x85\x00\x00\x00\x00\"\xed\xa0\x80\"", websocket.CloseInvalidFramePayloadData},
+		"in a continuation":              {"\x01\x81\x00\x00\x00\x00x\x80\x81\x00\x00\x00\x00\xff", websocket.CloseInvalidFramePayloadData},
+		"half a character at the end":    {"\x01\x81\x00\x00\x00\x00x\x80\x81\x00\x00\x00\x00\xc3", websocket.CloseInvalidFramePayloadData},
+		"a binary frame":                 {"\x82\x81\x00\x00\x00\x00x", websocket.CloseUnsupportedData},
+		"a character in two frames":      {"\x01\x81\x00\x00\x00\x00\xc3\x80\x81\x00\x00\x00\x00\xa9", 0},
+		"a reason that is not even text": {"\x88\x83\x00\x00\x00\x00\x03\xe8\xff", websocket.CloseProtocolError}, // of gorilla
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := make(chan error, 1)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ws, err := Upgrade(w, r, WebSocketOptions{MaxMessage: 1 << 10, WriteTimeout: time.Minute, Silence: time.Minute})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, err = ws.Read()
+				read <- err
+				_ = ws.Close(CloseNormal, "")
+			}))
+			defer srv.Close()
+			conn, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(srv.URL, "http"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if tc.code != 0 && tc.code != websocket.CloseProtocolError {
+				tc.frames += rest
+			}
+			if _, err := conn.NetConn().Write([]byte(tc.frames)); err != nil {
+				t.Fatal(err)
+			}
+			want := tc.code
+			if want == 0 {
+				want = websocket.CloseNormalClosure
+			}
+			if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, want) {
+				t.Errorf("the peer got %v", err)
+			}
+			_ = conn.Close()
+			if err := <-read; (err == nil) != (tc.code == 0) {
+				t.Errorf("Read returned %v", err)
+			}
+		})
+	}
+}

@@ -44,14 +44,25 @@ type place struct {
 	list   bool    // it is an element, which stands for nothing that the member alone does
 	free   bool    // in what people, models and servers fill as they like
 	secret secrecy // of what it is called, or of what it stands in
+	of     secrecy // of what the schema is of that it stands in
+	given  bool    // it is what somebody gave, or part of that, and no schema of it
 }
 
 // member returns the place of a member of the object there.
 func (at place) member(name string, value []byte) place {
-	in := place{name: name, parent: at.name, secret: at.secret, free: at.free || filled[name] || name == "content" && rawjson.KindOf(value) == rawjson.Object}
+	in := place{name: name, parent: at.name, secret: at.secret, of: at.of, given: at.given}
+	object := rawjson.KindOf(value) == rawjson.Object
+	answer := name == "content" && object
+	in.free = at.free || filled[name] || answer
 	in.about = at.about && (at == place{about: true} && name == "params" || at.name == "params" && at.parent == "")
-	if rawjson.KindOf(value) != rawjson.Object || !schemas[at.name] {
+	if object && schemas[at.name] && !at.given { // the schema of what is called so, which is no value
+		in.of = max(in.of, secrecyOf(name))
+	} else {
 		in.secret = max(in.secret, secrecyOf(name))
+		if values[name] {
+			in.secret = max(in.secret, in.of)
+		}
+		in.given = in.given || answer || values[name] || arguments[name]
 	}
 	switch at.name {
 	case "params": // the message's, or those of a request in a result: no others are the protocol's
@@ -225,6 +236,10 @@ func set(list string) map[string]bool {
 var (
 	// filled are members whose contents people, models and servers write.
 	filled = set("arguments input structuredContent data metadata enum enumNames const default examples context experimental extensions")
+	// values are members of schemas that say what a value may be, or shall be, or is called.
+	values = set("default enum enumNames const examples")
+	// arguments are members in which values stand, as does the content of an answer.
+	arguments = set("arguments input structuredContent")
 	// own are members that steer the protocol, and the objects in which they do; a message has no name.
 	own = map[string]map[string]bool{
 		"jsonrpc": {"": true}, "id": {"": true}, "method": {"": true, inputRequest: true},

@@ -146,6 +146,39 @@ func TestWhatIsCalledLikeASecretIsNotRecorded(t *testing.T) {
 	}
 }
 
+// TestWhatASchemaSaysOfASecretsValue: the form of a field that is called like a secret may be seen, what it may or shall be not.
+func TestWhatASchemaSaysOfASecretsValueIsNotRecorded(t *testing.T) {
+	r := NewRedactor(true)
+	for what, text := range map[string]string{
+		"a default":            `{"requestedSchema":{"type":"object","properties":{"password":{"type":"string","default":"it"}}}}`,
+		"a number":             `{"requestedSchema":{"properties":{"pin":{"type":"integer","default":1234}}}}`,
+		"options":              `{"requestedSchema":{"properties":{"api_key":{"enum":["it","x"],"enumNames":["it","x"]}}}}`,
+		"examples":             `{"inputSchema":{"properties":{"api_key":{"examples":["it"]}}}}`,
+		"a constant":           `{"inputSchema":{"properties":{"token":{"const":{"is":"it"}}}}}`,
+		"one of several":       `{"requestedSchema":{"properties":{"token":{"oneOf":[{"const":"it","title":"Yours"}]}}}}`,
+		"of its elements":      `{"inputSchema":{"properties":{"tokens":{"items":{"enum":["it"]}}}}}`,
+		"in it":                `{"inputSchema":{"properties":{"credentials":{"properties":{"default":{"default":"it"},"a":{"enum":["it"]}}}}}}`,
+		"a definition":         `{"inputSchema":{"$defs":{"secret":{"default":"it"}}}}`,
+		"by a pattern":         `{"inputSchema":{"patternProperties":{"_token$":{"default":"it"}}}}`,
+		"values, no schema":    `{"params":{"arguments":{"properties":{"password":{"is":"it"}}}}}`,
+		"a result's":           `{"result":{"structuredContent":{"definitions":{"password":{"is":"it"}}}}}`,
+		"an answer's":          `{"result":{"content":{"properties":{"password":{"is":"it"}}}}}`,
+		"in a field's default": `{"requestedSchema":{"properties":{"a":{"default":{"properties":{"password":{"is":"it"}}}}}}}`,
+	} {
+		if got := string(r.Message([]byte(text))); strings.Contains(got, `"it"`) || strings.Contains(got, "1234") {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	for _, text := range []string{
+		`{"inputSchema":{"properties":{"password":{"type":"string","title":"What is it?","minLength":8,"pattern":"^it"},"default":{"type":"string","default":"it"}},"required":["password"]}}`,
+		`{"inputSchema":{"properties":{"arguments":{"type":"object","properties":{"password":{"type":"string"}}}}}}`,
+	} {
+		if got := string(r.Message([]byte(text))); got != text {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
 // TestSecretsOfLongerNamesAreNotRecorded: what is said of a secret's form, edition or use does not make it another thing, and some are known by two words.
 func TestSecretsOfLongerNamesAreNotRecorded(t *testing.T) {
 	r := NewRedactor(true)

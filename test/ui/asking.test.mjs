@@ -201,7 +201,7 @@ test("another site can neither frame the page nor send its form", async () => {
   const link = linkIn(await call({ a: 4 }));
   const evil = createServer((req, res) => {
     res.setHeader("Content-Type", "text/html");
-    res.end(`<iframe src="${link}"></iframe><form method="post" action="${link}"><input name="_guard" value=""><button name="action" value="accept">win</button></form>`);
+    res.end(`<iframe src="${link}"></iframe><form method="post" action="${link}"><input name="guard" value=""><button name="action" value="accept">win</button></form>`);
   }).listen(0, "127.0.0.1");
   await new Promise((resolve) => evil.once("listening", resolve));
   const page = await (await browser.newContext()).newPage();

@@ -9,6 +9,7 @@
 package stdio
 
 import (
+	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -22,6 +23,29 @@ type request struct {
 }
 
 func (r *request) meta() []byte { return rawjson.Get(r.params, "_meta") }
+
+const progressToken = "progressToken"
+
+// token returns the caller's raw progress token; nil: none that counts.
+func (r *request) token() []byte {
+	token := rawjson.Get(r.meta(), progressToken)
+	switch rawjson.KindOf(token) {
+	case rawjson.String, rawjson.Number:
+		return token
+	}
+	return nil
+}
+
+// line is what goes over the pipe. Callers' tokens may be the same, and clients choose theirs, so the request's id,
+// which nobody else has and nobody can foresee, is its token, too (E-46).
+func (r *request) line() []byte {
+	params := r.params
+	if r.token() != nil {
+		meta := rawjson.Apply(nil, r.meta(), rawjson.Edit{Name: progressToken, Value: []byte(r.id)})
+		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: meta})
+	}
+	return transport.EndLine(jsonrpc.AppendRequest(nil, r.id, r.call.Method, params))
+}
 
 // sink is where a call's interim messages go.
 type sink struct {

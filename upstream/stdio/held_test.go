@@ -160,8 +160,8 @@ func TestAnAnswerOfARetryThatWaitsForMemoryIsCharged(t *testing.T) {
 		notify := func(jsonrpc.Message) { <-went } // so its answer has come before a notification is passed on
 		go func() { _, err := w.do(t.Context(), requestOf(call), sink{notify: notify}); done <- err }()
 		id := w.receive().ID
-		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
-		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":2}}`)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, id)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":2}}`, id)
 		w.send(`{"jsonrpc":"2.0","id":%s,"result":{"x":"%s"}}`, id, strings.Repeat("x", 1<<20))
 		synctest.Wait()
 		if used := memory.Used() - 4<<20; used != 1<<20 {

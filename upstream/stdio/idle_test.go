@@ -21,7 +21,7 @@ func TestIdleOverStdio(t *testing.T) {
 		}()
 		id := w.receive().ID
 		for range 2 {
-			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
+			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, id)
 		}
 		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
 		synctest.Wait()

@@ -24,6 +24,7 @@ import (
 
 // pipe is one channel of newline-delimited messages, shared by all requests
 // (E-46). Key invariants:
+//   - ids, and the progress tokens that they stand for, are made here and nowhere else;
 //   - one goroutine writes, one reads; callers wait on their own channels;
 //   - what is written is a request or notifications/cancelled (E-50);
 //   - the read side never waits for a caller.
@@ -210,10 +211,10 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	}
 	var w *waiter
 	meta := rawjson.Get(msg.Params, "_meta")
-	token := rawjson.Get(msg.Params, "progressToken")
 	switch {
 	case msg.Method == mcp.NotificationProgress:
-		w = p.find(func(w *waiter) bool { return w.token != nil && string(w.token) == string(token) })
+		id := jsonrpc.ID(rawjson.Get(msg.Params, progressToken))
+		w = p.find(func(w *waiter) bool { return w.token != nil && w.id == id })
 	case rawjson.Has(meta, mcp.MetaSubscriptionID):
 		w = p.find(func(w *waiter) bool { return w.listen && upstream.Subscribed(msg.Params, w.id) })
 	case msg.Method == mcp.NotificationMessage: // C-8
@@ -271,7 +272,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	p.waiting[req.id] = w
 	p.mu.Unlock()
 	defer p.forget(req.id)
-	if err := p.tell(ctx, account, transport.EndLine(jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))); err != nil {
+	if err := p.tell(ctx, account, req.line()); err != nil {
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)

@@ -90,10 +90,10 @@ func TestE46OneChannelServesManyRequests(t *testing.T) {
 		w.sole = true
 		a, doneA := w.begin(t.Context(), withMeta("a", `"progressToken":1`), false)
 		b, doneB := w.begin(t.Context(), withMeta("b", `"progressToken":"1"`), false)
-		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}`)
-		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}`)
-		w.send(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{}}`) // whose?
-		w.send(`{"jsonrpc":"2.0","id":%s,"method":"ping"}`, a)                  // C-10
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, b)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}`) // only its client says so
+		w.send(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{}}`)                                   // whose?
+		w.send(`{"jsonrpc":"2.0","id":%s,"method":"ping"}`, a)                                                    // C-10
 		w.send(`{"jsonrpc":"2.0","id":%s,"result":{"of":"b"}}`, b)
 		w.send(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{}}`) // a's, now
 		w.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, a)
@@ -103,6 +103,54 @@ func TestE46OneChannelServesManyRequests(t *testing.T) {
 		}
 		if ra.err != nil || ra.ans.Error.Code != -32602 || strings.Join(ra.seen, " ") != "vendor" {
 			t.Errorf("a: %+v", ra)
+		}
+	})
+}
+
+// TestTokensOnAChannel: callers who have the same one, who have one that is the id of somebody else's request, and who
+// have none that counts.
+func TestTokensOnAChannelAreItsOwn_E46(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		var ids []jsonrpc.ID
+		heard := make(chan string, 9)
+		for _, token := range []string{`"m1"`, `"m1"`, `ID`, ` 1.0`, `[1]`, `null`} {
+			if token == "ID" {
+				token = string(ids[0])
+			}
+			go func() {
+				_, _ = w.do(t.Context(), requestOf(withMeta("a", `"k":1,"progressToken":`+token)), sink{notify: func(m jsonrpc.Message) {
+					heard <- fmt.Sprintf("%s=%s", token, m.Params)
+				}})
+			}()
+			msg := w.receive()
+			ids = append(ids, msg.ID)
+			got, want := string(rawjson.Get(rawjson.Get(msg.Params, "_meta"), "progressToken")), string(msg.ID)
+			if token == "[1]" || token == "null" {
+				want = token
+			}
+			if got != want {
+				t.Errorf("request %s with the token %s has %s on the channel", msg.ID, token, got)
+			}
+			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":%s}}`, got)
+			select {
+			case told := <-heard:
+				if told != token+`={"progress":1,"progressToken":`+strings.TrimSpace(token)+`}` {
+					t.Errorf("told %s", told)
+				}
+			default:
+				if got == string(msg.ID) {
+					t.Errorf("nothing is told under %s", token)
+				}
+			}
+		}
+		for _, token := range []string{`"m1"`, `"p1-0"`, `1.0`, `1`} { // as clients know them
+			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":%s}}`, token)
+		}
+		if len(heard) > 0 {
+			t.Errorf("told %s", <-heard)
+		}
+		for _, id := range ids {
+			w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
 		}
 	})
 }
@@ -243,7 +291,7 @@ func TestASlowCallerHoldsNobodyUp(t *testing.T) {
 		}()
 		a := w.receive().ID
 		for range 2 * maxQueued {
-			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`)
+			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s}}`, a)
 		}
 		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, a)
 		b, done := w.begin(t.Context(), tool("b"), false)

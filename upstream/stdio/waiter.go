@@ -21,7 +21,7 @@ const (
 // waiter is a request in flight on a pipe, and what has arrived for it.
 type waiter struct {
 	id     jsonrpc.ID
-	token  []byte // raw progress token, nil for none
+	token  []byte // its caller's raw progress token, nil for none; on the pipe the id stands for it
 	listen bool
 	logs   bool // asked for log notifications
 
@@ -37,9 +37,8 @@ type waiter struct {
 }
 
 func newWaiter(req *request, to sink, account *budget.Account) *waiter {
-	meta := req.meta()
 	return &waiter{id: req.id, held: budget.On(account), listen: to.listen, wake: make(chan struct{}, 1),
-		token: rawjson.Get(meta, "progressToken"), logs: rawjson.Has(meta, mcp.MetaLogLevel)}
+		token: req.token(), logs: rawjson.Has(req.meta(), mcp.MetaLogLevel)}
 }
 
 // push queues a notification. It reports false when the queue is full, or there is no memory.
@@ -148,6 +147,9 @@ func (w *waiter) deliver(to sink) (news bool, ans *upstream.Answer, failed *upst
 	}
 	if to.notify != nil {
 		for _, msg := range queue {
+			if w.token != nil && msg.Method == mcp.NotificationProgress {
+				msg.Params = rawjson.Apply(nil, msg.Params, rawjson.Edit{Name: progressToken, Value: w.token})
+			}
 			to.notify(msg)
 		}
 	}
