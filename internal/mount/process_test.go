@@ -38,6 +38,7 @@ const (
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
 // "crash" ends it,
+// "nth" tells which call it is that the process has read,
 // "log" logs before it answers, "vendor" says what is of no request, "never" has no answer.
 func actAsProcess(mode string) {
 	switch mode {
@@ -59,6 +60,7 @@ func actAsProcess(mode string) {
 		repeat()
 		return
 	}
+	calls := 0
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
 			ID     json.RawMessage
@@ -83,6 +85,10 @@ func actAsProcess(mode string) {
 			fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","method":"notifications/vendor","params":{"text":"said"}}`)
 		}
 		result := `{"resultType":"complete","content":[{"type":"text","text":"pid ` + fmt.Sprint(os.Getpid()) + `"}]}`
+		if msg.Params.Name == "nth" {
+			calls++
+			result = `{"resultType":"complete","content":[{"type":"text","text":"nth ` + fmt.Sprint(calls) + `"}]}`
+		}
 		if msg.Method == "server/discover" {
 			result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"logging":{}},"ttlMs":0,"cacheScope":"private"}`
 		}

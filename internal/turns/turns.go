@@ -16,6 +16,8 @@ import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/mcpbridge/bridge/internal/inorder"
 )
 
 // Who wants a place. Session tells the sessions of a principal apart; it is any
@@ -68,6 +70,12 @@ func New(places int) *Queue {
 // Enter takes a place, if need be after waiting for one, or returns ctx's error. Whoever
 // got one must Leave. waited says that time has passed.
 func (q *Queue) Enter(ctx context.Context, who Who) (waited bool, err error) {
+	return q.EnterPassing(ctx, who, nil)
+}
+
+// EnterPassing is Enter for work that has a place in another order, too: it passes there when it has to wait, once
+// it stands in its line here.
+func (q *Queue) EnterPassing(ctx context.Context, who Who, link *inorder.Link) (waited bool, err error) {
 	if q == nil {
 		return false, nil
 	}
@@ -80,6 +88,7 @@ func (q *Queue) Enter(ctx context.Context, who Who) (waited bool, err error) {
 	}
 	l, turn := q.lineUpLocked(p, who.Session)
 	q.mu.Unlock()
+	link.Pass()
 	select {
 	case <-turn.Value.(chan struct{}):
 		return true, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -187,7 +188,9 @@ func TestWhatWaitsForAProcessIsCharged(t *testing.T) {
 		go o.write(out)
 		greedy, other := memory.Guest("greedy"), memory.Guest("other")
 		large := bytes.Repeat([]byte("x"), 500<<10)
-		put := func(of *budget.Account, text []byte) error { return o.put(t.Context(), of, text) }
+		put := func(of *budget.Account, text []byte) error {
+			return o.put(t.Context(), of, text, new(inorder.Link), nil)
+		}
 		taken := 0
 		for put(greedy, large) == nil {
 			taken++
