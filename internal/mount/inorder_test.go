@@ -73,20 +73,27 @@ func TestCallsReachACommandInTheOrderInWhichTheyWereWritten_E46(t *testing.T) {
 	for _, way := range orderly {
 		for era, meta := range map[string]string{
 			"translated": "",
+			"some tasks": "",
 			"modern":     `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`,
 		} {
 			t.Run(era+" over "+way, func(t *testing.T) {
-				k := talkOver(t, way, process(t, good, 0))
+				opt, tasks := process(t, good, 0), era == "some tasks"
+				opt.Bridge.Rules.HostTasks = tasks
+				k := talkOver(t, way, opt)
 				if meta == "" {
 					k.open()
 				}
 				var calls []string
 				for i := range n {
-					calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"nth","arguments":{}%s}}`, i+1, meta))
+					task := ""
+					if tasks && i%4 != 0 {
+						task = `,"task":{}` // whose answer is a handle
+					}
+					calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"nth","arguments":{}%s%s}}`, i+1, meta, task))
 				}
 				k.say(calls...)
 				for id, answer := range k.answered(n) {
-					if !strings.Contains(answer, `"nth `+id+`"`) {
+					if !strings.Contains(answer, `"nth `+id+`"`) && !strings.Contains(answer, `"taskId"`) {
 						t.Errorf("call %s: %s", id, answer)
 					}
 				}

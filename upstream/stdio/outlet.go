@@ -35,7 +35,8 @@ func newOutlet() *outlet {
 }
 
 // put hands a line over at an account's expense, and waits while the process is slow to read. Lines are written in the
-// order in which they come; once this one has its place, what it is of passes. The error is one of budget, that of ctx, or ErrEnded.
+// order in which they come; once this one has its place, what it is of passes. Without a place it is
+// for the caller to bring one after the other. The error is one of budget, that of ctx, or ErrEnded.
 func (o *outlet) put(ctx context.Context, account *budget.Account, text []byte, place, of *inorder.Link) error {
 	line := outgoing{text, budget.On(account)}
 	if err := line.held.Carry(len(text)); err != nil {
@@ -48,7 +49,7 @@ func (o *outlet) put(ctx context.Context, account *budget.Account, text []byte, 
 	default:
 	}
 	defer place.Pass()
-	if o.order.Add(place) {
+	if place == nil || o.order.Add(place) {
 		select {
 		case o.lines <- line: // most often there is room
 			place.Pass()
