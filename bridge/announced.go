@@ -125,6 +125,7 @@ func (c hearing) ElicitationOver(id string) {
 func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	uri, err := hearing{c}.subscribable(req)
 	if err == nil {
+		defer hearing{c}.subscriptions().InTurn(req.Link)()
 		err = hearing{c}.explainSubscription(hearing{c}.subscriptions().Subscribe(caller.Tenant, caller.Authorization, uri))
 	}
 	if err == nil {
@@ -137,6 +138,7 @@ func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller
 func serveUnsubscribe(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	uri, err := hearing{c}.subscribable(req)
 	if err == nil {
+		defer hearing{c}.subscriptions().InTurn(req.Link)()
 		hearing{c}.subscriptions().Unsubscribe(uri)
 		c.changed()
 	}

@@ -48,10 +48,12 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 		ends.Finish(out, req.ID, nil, refused)
 		return true
 	}
+	req.Link.Keep() // until the call has begun
 	created := append([]byte(`{"task":`), t.Describe()...)
 	ends.Finish(out, req.ID, append(created, '}'), nil)
-	if !c.Driver.Background(k.Start) { // the handle reaches the client when its request is over
-		k.Start() // which ends it: the session is over
+	start := func() { defer req.Link.Pass(); k.Start() }
+	if !c.Driver.Background(start) { // the handle reaches the client when its request is over
+		start() // which ends it: the session is over
 	}
 	return true
 }

@@ -103,6 +103,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	began := time.Now()
 	if repeated := c.waiting().Rejoin(c.Stranger, c.Rules.Version, caller, &req, out); repeated != nil {
 		c.table.Ended(req.ID)
+		req.Link.Pass() // it has begun long ago
 		repeated.GoOn()
 		return
 	}

@@ -3,6 +3,7 @@ package downstream
 import (
 	"fmt"
 
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -67,6 +68,11 @@ type Request struct {
 	Task          []byte // wish to run as a task (G.2)
 	Meta          []byte // the whole member _meta
 	ProgressToken []byte // in _meta: a string or a number, 0 included (P-7)
+
+	// Link is the request's place among those of its connection, the next of which begins when this one passes: once
+	// it is written, has taken effect, or waits for what the next one need not wait for. Where Serve returns, it passes at
+	// the latest, unless somebody keeps it. nil: there is no order.
+	Link *inorder.Link
 }
 
 // NewRequest reads the facts of a request that was parsed.

@@ -102,7 +102,8 @@ type listening struct {
 	begun chan struct{}
 }
 
-func (c listening) Serve(ctx context.Context, _ downstream.Caller, _ downstream.Request, out downstream.Reply) {
+func (c listening) Serve(ctx context.Context, _ downstream.Caller, req downstream.Request, out downstream.Reply) {
+	req.Link.Pass()
 	c.begun <- struct{}{}
 	<-ctx.Done()
 	out.Abandon()

@@ -30,10 +30,11 @@ type fakeBackend struct {
 	resumes   func(downstream.Caller, []byte, downstream.Reply) error // of conversations that are restored
 	connected downstream.Conversation
 	modern    http.Handler
-	orderly   bool        // conversations only hand requests on
-	held      chan *call  // every request of method "hold"
-	unkept    error       // of answers; nil: they are taken
-	ends      func(*call) // ends what is under way as its conversation is closed; nil: it is abandoned at once
+	orderly   bool                      // conversations only hand requests on
+	held      chan *call                // every request of method "hold"
+	begins    func(*downstream.Request) // is told of each that is served, and may hold it up; nil: nobody
+	unkept    error                     // of answers; nil: they are taken
+	ends      func(*call)               // ends what is under way as its conversation is closed; nil: it is abandoned at once
 
 	mu    sync.Mutex
 	convs []*fakeConv
@@ -184,6 +185,9 @@ func (c *fakeConv) setLevel(level string) {
 }
 
 func (c *fakeConv) Serve(_ context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	if c.backend.begins != nil {
+		c.backend.begins(&req)
+	}
 	if req.Method == "hold" || rawjson.Has(req.Params, "hold") {
 		k := &call{out, caller, req}
 		c.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
@@ -79,6 +80,9 @@ type Call struct {
 	// turn, and told whether time has passed. With an error the request is not sent, and that is
 	// its outcome.
 	Admitted func(waited bool) error
+	// Link is the place of what the call is for among what its client wrote (package inorder): it passes once the
+	// request is on its way to the server, or has to wait for a turn. nil: there is no order.
+	Link *inorder.Link
 	// Origin is what the call is made for. Only those who observe the bridge read it.
 	Origin any
 }

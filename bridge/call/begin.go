@@ -39,7 +39,7 @@ func (c *Client) goesAstray() bool {
 
 // New makes a call of a client's request. Start it.
 func New(c *Client, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
-	k := &Call{client: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
+	k := &Call{client: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, link: req.Link, serial: c.Driver.serial.Add(1)}
 	k.overhead.Choose(k.serial, c.Driver.Watch)
 	k.held.Open(c.accountOf(&caller))
 	k.flow = mrtr.Flow{

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/hop"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -60,6 +61,7 @@ type Call struct {
 	repeatable *again.Reply // its out, when it may outlive its request; nil for most
 	roots      []byte       // of the configuration for this request; nil: none
 	serial     uint64
+	link       *inorder.Link // its place among the requests of its connection
 	name       []byte        // raw, of the tool or prompt
 	slot       *catalog.Slot // of the result; nil where it is not to be kept
 

@@ -196,6 +196,7 @@ func upstreamCallLocked(k *Call, method string, params []byte) upstream.Call {
 		Held:          &k.held,
 		Account:       k.held.Account(),
 		Tenant:        cmp.Or(k.caller.Tenant, k.client.Tenant),
+		Link:          k.link,
 		Origin:        k,
 	}
 	if k.client.Server != catalog.Unknown {

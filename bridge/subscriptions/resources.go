@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -50,10 +51,11 @@ type Resources struct {
 	life context.Context // of the session
 	end  context.CancelFunc
 
-	change  sync.Mutex  // one change of the URI set at a time
-	as      Identity    // guarded by change
-	held    budget.Hold // of the URIs and the listen; guarded by change
-	mending bool        // a listen is being tried again; guarded by change
+	turns   inorder.Chain // of changes that its client asked for
+	change  sync.Mutex    // one change of the URI set at a time
+	as      Identity      // guarded by change
+	held    budget.Hold   // of the URIs and the listen; guarded by change
+	mending bool          // a listen is being tried again; guarded by change
 
 	mu      sync.Mutex
 	uris    []string
@@ -68,6 +70,16 @@ func (h *Hub) Resources(s Session, as Identity, limit int) *Resources {
 	r := &Resources{hub: h, session: s, as: as, limit: limit, held: budget.On(as.Account)}
 	r.life, r.end = context.WithCancel(context.Background())
 	return r
+}
+
+// InTurn waits until the changes that the client asked for before have been made. It passes for the request as soon as
+// its own place is taken: the server may take its time to acknowledge one. done is called when the change is made.
+func (r *Resources) InTurn(of *inorder.Link) (done func()) {
+	var turn inorder.Link
+	r.turns.Add(&turn)
+	of.Pass()
+	<-turn.Time()
+	return turn.Pass
 }
 
 // Subscribe returns once the server acknowledged uri: an update between the answer

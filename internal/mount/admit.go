@@ -20,13 +20,14 @@ import (
 type admitting struct {
 	upstream.Caller
 	calls, brief *turns.Queue
+	piped        bool // all requests take one way: they are to be on it in the order in which they came
 }
 
 var _ upstream.Wrapper = (*admitting)(nil)
 
 // askInTurn has all who ask the server do so through what it returns.
 func (o *Options) askInTurn(caller upstream.Caller, v *verdicts) upstream.Caller {
-	v.caller = &admitting{caller, o.Legacy.Turns, o.brief}
+	v.caller = &admitting{caller, o.Legacy.Turns, o.brief, o.Command != nil}
 	o.Bridge.Upstream = v.caller
 	return v.caller
 }
@@ -36,8 +37,11 @@ func (a *admitting) Unwrap() upstream.Caller { return a.Caller }
 
 // Do implements upstream.Caller.
 func (a *admitting) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if !a.piped {
+		call.Link.Pass()
+	}
 	queue, who := a.turnOf(call)
-	waited, err := queue.Enter(ctx, who)
+	waited, err := queue.EnterPassing(ctx, who, call.Link)
 	if err != nil {
 		return nil, notInTurn(ctx)
 	}

@@ -93,7 +93,7 @@ func (c *children) start(account *budget.Account) (*child, error) {
 		return nil, err
 	}
 	opt := c.opt.Bridge
-	opt.Upstream = &admitting{c.opt.Draft.Caller(process), c.opt.Legacy.Turns, nil} // how many there are is bounded
+	opt.Upstream = &admitting{c.opt.Draft.Caller(process), c.opt.Legacy.Turns, nil, true} // how many there are is bounded
 	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)), account)
 	return &child{bridge.New(opt), process}, nil
 }

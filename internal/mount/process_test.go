@@ -39,6 +39,7 @@ const (
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
 // "crash" ends it,
+// "nth" tells which call it is that the process has read,
 // "log" logs before it answers, "vendor" says what is of no request, "never" has no answer, "together"
 // answers two calls at once.
 func actAsProcess(mode string) {
@@ -62,6 +63,7 @@ func actAsProcess(mode string) {
 		return
 	}
 	var waiting [][]byte
+	calls := 0
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
 			ID     json.RawMessage
@@ -93,6 +95,10 @@ func actAsProcess(mode string) {
 			fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","method":"notifications/vendor","params":{"text":"said"}}`)
 		}
 		result := `{"resultType":"complete","content":[{"type":"text","text":"pid ` + fmt.Sprint(os.Getpid()) + `"}]}`
+		if msg.Params.Name == "nth" {
+			calls++
+			result = `{"resultType":"complete","content":[{"type":"text","text":"nth ` + fmt.Sprint(calls) + `"}]}`
+		}
 		if msg.Method == "server/discover" {
 			result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"logging":{}},"ttlMs":0,"cacheScope":"private"}`
 		}

@@ -105,6 +105,7 @@ type verbatim struct{ upstream.Caller }
 
 // Verbatim implements passthrough.Sender.
 func (v verbatim) Verbatim(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	call.Link.Pass() // over HTTP requests overtake each other
 	own := *call
 	own.AsIs = true
 	return v.Do(ctx, &own, notify)

@@ -83,7 +83,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 		out.Finish(downstream.Failure(req.ID, notModern()))
 		return
 	}
-	leave, err := c.turn(ctx, caller, req.Method)
+	leave, err := c.turn(ctx, caller, &req)
 	if err != nil {
 		c.left(ctx, req.ID, out)
 		return
@@ -102,7 +102,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	defer hold.Release()
 	call := &upstream.Call{
 		Held: &hold, Account: hold.Account(), Method: req.Method, Params: req.Params, Authorization: caller.Authorization,
-		Principal: caller.Principal, Header: caller.Header, Tenant: caller.Tenant, Idle: out.Flush,
+		Principal: caller.Principal, Header: caller.Header, Tenant: caller.Tenant, Idle: out.Flush, Link: req.Link,
 	}
 	ans, err := opt.Server.Verbatim(ctx, call, func(msg jsonrpc.Message) { heard(); to.notify(msg) })
 	switch {
@@ -120,12 +120,12 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 
 // turn waits until a request may take up the server. One that only listens takes nothing up, one
 // that is over gets none.
-func (c *connection) turn(ctx context.Context, caller downstream.Caller, method string) (leave func(), err error) {
-	if method == mcp.MethodListen || ctx.Err() != nil {
+func (c *connection) turn(ctx context.Context, caller downstream.Caller, req *downstream.Request) (leave func(), err error) {
+	if req.Method == mcp.MethodListen || ctx.Err() != nil {
 		return func() {}, ctx.Err()
 	}
 	who := turns.Who{Principal: caller.Tenant, Session: c}
-	if _, err := c.all.opt.Turns.Enter(ctx, who); err != nil {
+	if _, err := c.all.opt.Turns.EnterPassing(ctx, who, req.Link); err != nil {
 		return nil, err
 	}
 	return func() { c.all.opt.Turns.Leave(who) }, nil

@@ -20,6 +20,8 @@ import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/mcpbridge/bridge/internal/inorder"
 )
 
 // Who wants a place. Session tells the sessions of a principal apart; it is any
@@ -78,11 +80,21 @@ func New(places int) *Queue {
 // Enter takes a place, if need be after waiting for one, or returns ctx's error. Whoever
 // got one must Leave. waited says that time has passed.
 func (q *Queue) Enter(ctx context.Context, who Who) (waited bool, err error) {
-	return q.EnterWith(ctx, who, 1)
+	return q.enter(ctx, who, 1, nil)
 }
 
 // EnterWith is Enter for so many places at once, which are to be left with LeaveWith.
 func (q *Queue) EnterWith(ctx context.Context, who Who, places int) (waited bool, err error) {
+	return q.enter(ctx, who, places, nil)
+}
+
+// EnterPassing is Enter for work that has a place in another order, too: it passes there when it has to wait, once
+// it stands in its line here.
+func (q *Queue) EnterPassing(ctx context.Context, who Who, link *inorder.Link) (waited bool, err error) {
+	return q.enter(ctx, who, 1, link)
+}
+
+func (q *Queue) enter(ctx context.Context, who Who, places int, link *inorder.Link) (waited bool, err error) {
 	if q == nil {
 		return false, nil
 	}
@@ -96,6 +108,7 @@ func (q *Queue) EnterWith(ctx context.Context, who Who, places int) (waited bool
 	e := &entry{turn: make(chan struct{}), places: places}
 	l, at := q.lineUpLocked(p, who.Session, e)
 	q.mu.Unlock()
+	link.Pass()
 	select {
 	case <-e.turn:
 		return true, nil

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"pgregory.net/rapid"
+
+	"github.com/mcpbridge/bridge/internal/inorder"
 )
 
 func TestAFloodLeavesHalfOfThePlaces(t *testing.T) {
@@ -259,4 +261,37 @@ func (f *field) end() {
 			f.leave(w)
 		}
 	}
+}
+
+// Work with a place in another order lets those behind it begin when it has to wait, and not before it stands in line.
+func TestWhoWaitsForATurnPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, links := New(2), make([]inorder.Link, 4)
+		var begin inorder.Chain
+		var served []int
+		for i := range links {
+			begin.Add(&links[i])
+			links[i].When(func() {
+				go func() {
+					if _, err := q.EnterPassing(t.Context(), Who{Session: "s"}, &links[i]); err != nil {
+						t.Error(err)
+					}
+					served = append(served, i) // one at a time
+					links[i].Pass()
+				}()
+			})
+		}
+		synctest.Wait()
+		var last inorder.Link
+		if !begin.Add(&last) {
+			t.Error("who waits for a turn holds up what is behind it")
+		}
+		for range links {
+			q.Leave(Who{Session: "s"})
+			synctest.Wait()
+		}
+		if !slices.Equal(served, []int{0, 1, 2, 3}) {
+			t.Errorf("their turns came in the order %v", served)
+		}
+	})
 }

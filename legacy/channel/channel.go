@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -44,7 +45,10 @@ var ErrDisconnected = errors.New("client disconnected")
 //
 // The transport's reader changes the state (admit), as do the goroutine that opens
 // (open) and whoever ends the connection (Close), all under in. What comes while it is
-// opening waits in the backlog.
+// opening waits in the backlog, and so does what comes before that was taken.
+//
+// Requests run side by side, but begin in the order in which they came (begin): each when the one before has passed
+// (downstream.Request). The reader waits for none of them, and neither do cancellations, answers, and pings.
 type Channel struct {
 	opt       Options
 	backend   downstream.Backend
@@ -63,6 +67,8 @@ type Channel struct {
 
 	declared budget.Hold // what the client said of itself; of whoever opens
 
+	begin inorder.Chain // of its requests: each begins when those before it have
+
 	gone chan struct{} // closed when the connection is of no more use
 	once sync.Once
 	err  error // why; set before gone is closed
@@ -74,6 +80,7 @@ type Channel struct {
 	version  mcp.Version             // known, and set, before the client hears of it
 	opening  bool                    // an initialize is being answered
 	backlog  []queued                // what came behind the initialize being answered
+	catching bool                    // the backlog is being taken: what comes waits behind it
 	inFlight map[jsonrpc.ID]*reply   // by the ids in use
 	lasting  map[*reply]struct{}     // what was answered and goes on
 	running  int                     // also those whose id a cancellation freed

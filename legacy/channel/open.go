@@ -81,8 +81,6 @@ func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([
 	}
 	c.in.Lock()
 	c.opening = false
-	backlog := c.backlog
-	c.backlog = nil
 	closed, cause := c.closed, c.cause
 	if err == nil && !closed {
 		c.conv = conv
@@ -91,10 +89,30 @@ func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([
 	if err == nil && closed {
 		conv.Close(cause)
 	}
-	for i := range backlog {
-		backlog[i].hold.Release() // it is charged again as what it becomes
-		c.take(&backlog[i].msg, backlog[i].held, backlog[i].own, backlog[i].answer)
+	for q := c.next(false); q != nil; q = c.next(true) {
+		q.hold.Release() // it is charged again as what it becomes
+		c.handle(&q.msg, q.held, q.own, true, q.answer)
 	}
+}
+
+// next returns what is to be taken next of the backlog. What comes meanwhile waits at its end. It is nil where there is no more,
+// where that waits for another initialize, which came behind this one, or where somebody else is at it; at says that the caller is.
+func (c opening) next(at bool) *queued {
+	c.in.Lock()
+	defer c.in.Unlock()
+	if c.catching && !at {
+		return nil
+	}
+	c.catching = !c.opening && len(c.backlog) > 0
+	if !c.catching {
+		return nil
+	}
+	q := c.backlog[0]
+	c.backlog[0] = queued{}
+	if c.backlog = c.backlog[1:]; len(c.backlog) == 0 {
+		c.backlog = nil
+	}
+	return &q
 }
 
 // openError is what a client without HTTP statuses learns of a failed

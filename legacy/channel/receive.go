@@ -159,12 +159,17 @@ func detach(msg *jsonrpc.Message, frame []byte) (held int) {
 // method; own says that it came with other credentials than the connection, answer gets the
 // response to a request.
 func (c *Channel) take(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) {
+	c.handle(msg, held, own, false, answer)
+}
+
+// handle is take for what may have waited in the backlog.
+func (c *Channel) handle(msg *jsonrpc.Message, held int, own, waited bool, answer func([]byte)) {
 	if msg.Kind() == jsonrpc.Request {
-		c.request(msg, held, own, answer)
+		c.request(msg, held, own, waited, answer)
 		return
 	}
 	c.in.Lock()
-	conv, wait := c.conv, c.opening && !c.closed
+	conv, wait := c.conv, c.waitsLocked(waited) && !c.closed
 	if wait && len(c.backlog) < c.opt.MaxPending {
 		if hold, err := c.hold(msg, held); err == nil {
 			c.backlog = append(c.backlog, queued{*msg, held, own, answer, hold})
@@ -184,6 +189,9 @@ func (c *Channel) take(msg *jsonrpc.Message, held int, own bool, answer func([]b
 		}
 	}
 }
+
+// waitsLocked reports whether a message waits for its session to be open; waited says that it has.
+func (c *Channel) waitsLocked(waited bool) bool { return c.opening || c.catching && !waited }
 
 // notify hands a notification on: a cancellation to whoever serves the request, any other
 // one to the session. Without one it comes too early, with credentials that have had their time too late.
@@ -232,5 +240,9 @@ func (c *Channel) withdraw(conv downstream.Conversation, msg *jsonrpc.Message) b
 	if out != nil && out.cancel != nil {
 		out.cancel(downstream.ErrCancelled)
 	}
-	return out != nil && out.fate.CompareAndSwap(waiting, withdrawn)
+	if out == nil || !out.fate.CompareAndSwap(waiting, withdrawn) {
+		return false
+	}
+	out.link.Pass()
+	return true
 }

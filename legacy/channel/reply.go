@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 )
@@ -32,6 +33,7 @@ type reply struct {
 	hold    budget.Hold             // of the request; released with its end
 	leave   func()                  // of the place that it takes
 	lasting atomic.Int32            // what outlasts it
+	link    inorder.Link            // its place among the requests of the connection
 
 	mu       sync.Mutex // orders Send before Finish: nothing follows a response
 	over     bool
@@ -72,6 +74,7 @@ func (r *reply) Finish(msg downstream.Message) { r.end(&msg) }
 
 // end takes the response, nil for none.
 func (r *reply) end(msg *downstream.Message) {
+	r.link.End() // first: its client may be slow to read
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {

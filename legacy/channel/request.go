@@ -14,11 +14,11 @@ import (
 )
 
 // request admits a request and starts it, or answers why not.
-func (c *Channel) request(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) {
+func (c *Channel) request(msg *jsonrpc.Message, held int, own, waited bool, answer func([]byte)) {
 	var start func()
 	err := c.pace()
 	if err == nil {
-		start, err = c.admit(msg, held, own, answer)
+		start, err = c.admit(msg, held, own, waited, answer)
 	}
 	switch {
 	case err != nil:
@@ -39,7 +39,7 @@ func (c *Channel) pace() *jsonrpc.Error {
 // admit decides on a request with the inbound lock held. It returns what to run,
 // which does not wait for answers, or nothing when the request waits behind
 // initialize.
-func (c *Channel) admit(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+func (c *Channel) admit(msg *jsonrpc.Message, held int, own, waited bool, answer func([]byte)) (start func(), err *jsonrpc.Error) {
 	c.in.Lock()
 	defer c.in.Unlock()
 	if err := (lapsing{c}).mayBeginLocked(msg, own); err != nil {
@@ -51,7 +51,7 @@ func (c *Channel) admit(msg *jsonrpc.Message, held int, own bool, answer func([]
 	case msg.Method == mcp.MethodPing && c.conv == nil:
 		// At once (A-9). Whoever reads no answers is read no further messages from.
 		return func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil
-	case c.opening:
+	case c.waitsLocked(waited):
 		if len(c.backlog) >= c.opt.MaxPending {
 			return nil, fault.Request("too many messages before initialize was answered")
 		}
@@ -129,10 +129,12 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	if conv == c.modern {
 		ctx, out.cancel = context.WithCancelCause(ctx)
 	}
-	if conv.Orderly() {
-		return func() { c.serve(ctx, req, out) }, nil
+	if msg.Method != mcp.MethodPing || conv.Orderly() { // else at once, whatever holds up others (A-9)
+		if c.begin.Add(&out.link) && conv.Orderly() {
+			return func() { c.serve(ctx, req, out) }, nil
+		}
 	}
-	return func() { go c.serve(ctx, req, out) }, nil
+	return func() { out.link.When(func() { go c.serve(ctx, req, out) }) }, nil
 }
 
 // place counts a request in. One about tasks takes no place besides theirs.
@@ -163,6 +165,7 @@ func (c *Channel) hold(msg *jsonrpc.Message, held int) (budget.Hold, *jsonrpc.Er
 
 func (c *Channel) serve(ctx context.Context, req jsonrpc.Message, out *reply) {
 	defer c.work.Done()
+	defer out.link.End()
 	if out.cancel != nil {
 		defer out.cancel(nil)
 	}
@@ -171,7 +174,9 @@ func (c *Channel) serve(ctx context.Context, req jsonrpc.Message, out *reply) {
 		return
 	}
 	defer message.Recover(c.log, req.Method, req.ID, out)
-	out.conv.Serve(ctx, c.from(), downstream.NewRequest(req), out)
+	served := downstream.NewRequest(req)
+	served.Link = &out.link
+	out.conv.Serve(ctx, c.from(), served, out)
 }
 
 // from returns who a message of the connection acts for.
@@ -238,7 +243,7 @@ func (c *Channel) awaited() bool {
 			left--
 		}
 	}
-	return left > 0 || c.opening
+	return left > 0 || c.opening || c.catching
 }
 
 // pause waits, unless the connection is of no more use.

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -136,7 +137,7 @@ func (s *Client) Notify(ctx context.Context, call *upstream.Call) error {
 		return err
 	}
 	s.leave(c, call)
-	return c.tell(ctx, s.opt.Account, transport.EndLine(jsonrpc.AppendNotification(nil, call.Method, call.Params)))
+	return c.tell(ctx, s.opt.Account, transport.EndLine(jsonrpc.AppendNotification(nil, call.Method, call.Params)), new(inorder.Link), call.Link)
 }
 
 // send makes an attempt, and another one when the process turns out to have

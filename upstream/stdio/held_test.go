@@ -1,7 +1,10 @@
 package stdio
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -187,7 +191,9 @@ func TestWhatWaitsForAProcessIsCharged(t *testing.T) {
 		go o.write(out)
 		greedy, other := memory.Guest("greedy"), memory.Guest("other")
 		large := bytes.Repeat([]byte("x"), 500<<10)
-		put := func(of *budget.Account, text []byte) error { return o.put(t.Context(), of, text) }
+		put := func(of *budget.Account, text []byte) error {
+			return o.put(t.Context(), of, text, new(inorder.Link), nil)
+		}
 		taken := 0
 		for put(greedy, large) == nil {
 			taken++
@@ -390,5 +396,46 @@ func TestEachLineMayHoldItsProcessUp(t *testing.T) {
 				t.Errorf("answer %d is read: %v, %v", i, got, w.failed)
 			}
 		}
+	})
+}
+
+// Who waits for a process to read writes in the order in which it came, lets those behind it begin, and
+// holds up nobody when it gives up.
+func TestWhatWaitsForAProcessKeepsItsOrder_E46(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 3 * maxOutgoing
+		var begin inorder.Chain
+		o, links := newOutlet(), make([]inorder.Link, n)
+		gone, leave := context.WithCancel(t.Context())
+		for i := range links {
+			ctx := t.Context()
+			if i == n/2 {
+				ctx = gone
+			}
+			begin.Add(&links[i])
+			links[i].When(func() {
+				go func() { _ = o.put(ctx, nil, fmt.Appendln(nil, i), new(inorder.Link), &links[i]) }()
+			})
+		}
+		synctest.Wait()
+		var last inorder.Link
+		if !begin.Add(&last) {
+			t.Error("those who wait for the process hold up what is behind them")
+		}
+		leave()
+		synctest.Wait()
+		in, out := io.Pipe()
+		go o.write(out)
+		lines := bufio.NewScanner(in)
+		for i := range n {
+			if i == n/2 {
+				continue
+			}
+			if lines.Scan(); lines.Text() != fmt.Sprint(i) {
+				t.Fatalf("line %d is %s", i, lines.Text())
+			}
+		}
+		o.shut()
+		_ = in.Close()
 	})
 }

@@ -57,7 +57,7 @@ func StartLines(opt Options, to LineHandler) (*Lines, error) {
 // when there is no memory for it to wait in, or ErrEnded when the process has ended, or reads no
 // more: a handler that sends is what the rest of its lines waits for, and the end for these.
 func (l *Lines) Send(msg []byte) error {
-	return l.put(context.Background(), l.account, transport.AppendLine(nil, msg))
+	return l.put(context.Background(), l.account, transport.AppendLine(nil, msg), nil, nil)
 }
 
 // Close ends the process and waits for that, at most about twice the

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 )
 
 // maxOutgoing bounds the messages that wait for a process to read them.
@@ -17,6 +18,7 @@ var ErrEnded = errors.New("the process has ended")
 
 // outlet is what waits for a process to read it.
 type outlet struct {
+	order inorder.Chain // of what is put there, also while it waits for room
 	lines chan outgoing
 	ended chan struct{} // closed when nobody takes lines any more
 	once  sync.Once
@@ -32,9 +34,10 @@ func newOutlet() *outlet {
 	return &outlet{lines: make(chan outgoing, maxOutgoing), ended: make(chan struct{})}
 }
 
-// put hands a line over at an account's expense, and waits while the process is slow to read. The
-// error is one of budget, that of ctx, or ErrEnded.
-func (o *outlet) put(ctx context.Context, account *budget.Account, text []byte) error {
+// put hands a line over at an account's expense, and waits while the process is slow to read. Lines are written in the
+// order in which they come; once this one has its place, what it is of passes. Without a place it is
+// for the caller to bring one after the other. The error is one of budget, that of ctx, or ErrEnded.
+func (o *outlet) put(ctx context.Context, account *budget.Account, text []byte, place, of *inorder.Link) error {
 	line := outgoing{text, budget.On(account)}
 	if err := line.held.Carry(len(text)); err != nil {
 		return err
@@ -44,6 +47,27 @@ func (o *outlet) put(ctx context.Context, account *budget.Account, text []byte) 
 		line.held.Release()
 		return ErrEnded
 	default:
+	}
+	defer place.Pass()
+	if place == nil || o.order.Add(place) {
+		select {
+		case o.lines <- line: // most often there is room
+			place.Pass()
+			of.Pass()
+			o.settle()
+			return nil
+		default:
+		}
+	}
+	of.Pass()
+	select {
+	case <-place.Time():
+	case <-ctx.Done():
+		line.held.Release()
+		return ctx.Err()
+	case <-o.ended:
+		line.held.Release()
+		return ErrEnded
 	}
 	select {
 	case o.lines <- line:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -272,7 +273,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	p.waiting[req.id] = w
 	p.mu.Unlock()
 	defer p.forget(req.id)
-	if err := p.tell(ctx, account, req.line()); err != nil {
+	if err := p.tell(ctx, account, req.line(), &w.place, req.call.Link); err != nil {
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
@@ -308,8 +309,8 @@ func (p *pipe) explain(f *upstream.Failure) {
 }
 
 // tell hands a line over for writing, which an account is charged with until then.
-func (p *pipe) tell(ctx context.Context, account *budget.Account, line []byte) error {
-	switch err := p.put(ctx, account, line); {
+func (p *pipe) tell(ctx context.Context, account *budget.Account, line []byte, place, of *inorder.Link) error {
+	switch err := p.put(ctx, account, line, place, of); {
 	case err == nil:
 		return nil
 	case budget.Short(err):

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/inorder"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -24,6 +25,8 @@ type waiter struct {
 	token  []byte // its caller's raw progress token, nil for none; on the pipe the id stands for it
 	listen bool
 	logs   bool // asked for log notifications
+
+	place inorder.Link // of its line among those that wait for the process to read
 
 	wake chan struct{} // holds a token when something has arrived
 

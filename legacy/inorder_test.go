@@ -1,0 +1,170 @@
+package legacy
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// beginnings notes in which order requests begin. Those in stuck hold on until that is closed.
+type beginnings struct {
+	mu    sync.Mutex
+	seen  []string
+	stuck map[string]chan struct{}
+}
+
+func (b *beginnings) note(req *downstream.Request) {
+	b.mu.Lock()
+	b.seen = append(b.seen, string(req.ID))
+	stuck := b.stuck[string(req.ID)]
+	b.mu.Unlock()
+	if stuck != nil {
+		<-stuck
+	}
+}
+
+func (b *beginnings) all() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.seen)
+}
+
+func echo(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"echo"}`, id) }
+
+// counted returns the ids 1 to n.
+func counted(n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprint(i+1))
+	}
+	return ids
+}
+
+func TestRequestsOfAConnectionBeginInTheirOrder(t *testing.T) {
+	const n = 100
+	t.Run("stdio", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, seen := newFake(), &beginnings{}
+			b.begins = seen.note
+			l := serveStdio(t, Options{MaxPending: 2 * n}, b)
+			l.send(initialize(mcp.V20251125)) // whose answer nobody waits for
+			for i := range n {
+				l.send(echo(i + 1))
+			}
+			for range n + 1 {
+				l.next()
+			}
+			want(t, "order", seen.all(), counted(n))
+		})
+	})
+	t.Run("an array", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, seen := newFake(), &beginnings{}
+			b.begins = seen.note
+			l := serveStdio(t, Options{}, b)
+			l.initialize(mcp.V20250326)
+			var all []string
+			for i := range 30 {
+				all = append(all, echo(i+1))
+			}
+			l.send("[" + strings.Join(all, ",") + "]")
+			l.next()
+			want(t, "order", seen.all(), counted(30))
+		})
+	})
+	t.Run("WebSocket", func(t *testing.T) {
+		b, seen := newFake(), &beginnings{}
+		b.begins = seen.note
+		_, p := serveAll(t, Options{}, b)
+		c, _, err := dial(t, p, http.Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(t, c, initialize(mcp.V20251125))
+		frame(t, c)
+		for i := range n {
+			say(t, c, echo(i+1))
+		}
+		for range n {
+			frame(t, c)
+		}
+		want(t, "order", seen.all(), counted(n))
+	})
+}
+
+// A request that is stuck before it has begun holds up neither what ends it nor what keeps its connection, and what
+// is behind it begins when it may.
+func TestARequestThatCannotBeginHoldsUpNoPingAndNoCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		b, seen := newFake(), &beginnings{stuck: map[string]chan struct{}{"1": stuck}}
+		b.begins = seen.note
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		synctest.Wait()
+		for i := range 4 {
+			l.send(echo(i + 1))
+		}
+		l.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+		want(t, "ping", l.next(), `{"jsonrpc":"2.0","id":"p","result":{}}`)
+		l.send(`{"jsonrpc":"2.0","id":"asked","result":{}}`)
+		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		synctest.Wait()
+		want(t, "answered", b.last().answered, []string{`"asked"`})
+		want(t, "nobody has overtaken", seen.all(), []string{"1", `"p"`})
+		close(stuck)
+		for range 3 {
+			l.next()
+		}
+		synctest.Wait()
+		want(t, "the one that was cancelled never begins", seen.all(), []string{"1", `"p"`, "3", "4"})
+	})
+}
+
+// Whoever passes goes on beside those behind it.
+func TestARequestThatHasBegunHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		b := newFake()
+		b.begins = func(req *downstream.Request) {
+			if req.ID == jsonrpc.ID("1") {
+				req.Link.Pass()
+				<-stuck
+			}
+		}
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		l.send(echo(1))
+		l.send(echo(2))
+		want(t, "the second", l.next(), `{"jsonrpc":"2.0","id":2,"result":{}}`)
+		close(stuck)
+		want(t, "the first", l.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	})
+}
+
+// The bubble finds who still waits.
+func TestAConnectionThatClosesLeavesNobodyWaitingToBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		b, seen := newFake(), &beginnings{stuck: map[string]chan struct{}{"1": stuck}}
+		b.begins = seen.note
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		b.last().ending = func() { close(stuck) } // as a conversation's end ends what is under way
+		for i := range 10 {
+			l.send(echo(i + 1))
+		}
+		synctest.Wait()
+		l.stop()
+		if err := <-l.done; err == nil {
+			t.Error("it ended by itself")
+		}
+	})
+}
