@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type shaky struct {
 	away    atomic.Bool
 	unheard atomic.Bool // the next change is made, and nobody hears of it
 	leaves  bool        // it is away from then on
+	says    error       // what is said of a change while it is away; nil: errAway, by which it may have been made
 	hung    hung
 }
 
@@ -35,7 +37,7 @@ var errAway = errors.New("away")
 
 func (s *shaky) Commit(ctx context.Context, session string, changes ...store.Change) error {
 	if s.away.Load() {
-		return errAway
+		return cmp.Or(s.says, errAway)
 	}
 	if s.hung.is() {
 		return s.hung.take(ctx, func() error { return s.Store.Commit(context.Background(), session, changes...) })
@@ -279,7 +281,7 @@ func TestARemovalThatWasMadeUnheardIsNoOtherReplicas(t *testing.T) {
 func TestARemovalByAnotherReplicaCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt, b := stored(), newFake()
-		s := &shaky{Store: opt.Store}
+		s := &shaky{Store: opt.Store, says: store.ErrUnreachable}
 		opt.Store, opt.Retention = s, time.Hour
 		_, p := servePipe(t, opt, b)
 		p.initialize(mcp.V20251125)
