@@ -137,9 +137,12 @@ func exporterOf(variable func(string) string, endpoint string) (*exporter, error
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	e.client = &http.Client{Transport: transport}
+	e.client = &http.Client{Transport: transport, CheckRedirect: stay}
 	return e, nil
 }
+
+// stay follows no redirect: it is for the collector alone what spans and headers say.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // resourceOf says what the spans are of.
 func resourceOf(variable func(string) string, version string) []attribute.KeyValue {

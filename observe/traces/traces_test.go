@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,6 +242,22 @@ func TestACollectorThatIsDownCostsACounter(t *testing.T) {
 	tr.Close()
 	if n := tr.Counts(); n.Sent != 0 || n.Dropped == 0 || n.Failed == 0 || n.Dropped+n.Failed != many {
 		t.Errorf("%+v of %d", n, many)
+	}
+}
+
+// TestSpansGoToTheirCollectorAlone, not where it points to: a header may have the key of an account.
+func TestSpansGoToTheirCollectorAlone(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(other.Close)
+	collector := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(collector.Close)
+	tr := tracer(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=secret")
+	parent, _ := tr.Decide(nil, nil)
+	tr.Begin(parent, Start{Method: "tools/list"}).End(0, "")
+	tr.Close()
+	if n := tr.Counts(); elsewhere.Load() != 0 || n.Failed != 1 {
+		t.Errorf("%d requests elsewhere, %+v", elsewhere.Load(), n)
 	}
 }
 
