@@ -91,10 +91,21 @@ func (cn *conn) next() verdict {
 		}
 		v = cn.readOn(limit)
 	}
-	if v != gone && !cn.state.CompareAndSwap(idle, active) {
+	if v != gone && !cn.state.CompareAndSwap(idle, active) && !cn.returns(v) {
 		v = gone
 	}
 	return v
+}
+
+// returns has a connection serve what came with the shutdown's word: it was read, so that nobody else will. What is net/http's is
+// not: that takes no connection any more.
+func (cn *conn) returns(v verdict) bool {
+	if v == foreign {
+		return false
+	}
+	cn.in.resume()
+	cn.state.Store(active)
+	return true
 }
 
 // strayEnds is how many line end characters are passed over after a POST, for old
@@ -229,13 +240,9 @@ func (cn *conn) dismiss() {
 	if cn.state.Load() == idle && pending(cn.nc) {
 		return
 	}
-	if cn.state.CompareAndSwap(idle, dismissed) {
-		_ = cn.nc.Close()
-		return
-	}
-	if cn.state.Load() == receiving {
-		cn.in.cutOff()
-	}
+	cn.in.cutOff(func() bool {
+		return cn.state.CompareAndSwap(idle, dismissed) || cn.state.Load() == receiving
+	})
 }
 
 // handOver lets net/http serve the connection from now on. A nil early stands

@@ -15,7 +15,7 @@ const (
 	idle      int32 = iota // it waits for a request's head
 	active                 // a handler runs
 	receiving              // it waits for what a request's body lacks
-	dismissed              // it was closed while idle
+	dismissed              // it ends unless something has just been read; whoever makes it so holds the lock of its input
 )
 
 // conn is one connection. Its goroutine reads heads, runs the handlers and ends

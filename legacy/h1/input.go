@@ -30,7 +30,7 @@ var longAgo = time.Unix(1, 0)
 //	  └─ensureLocked─▶ watching ──something came, the end, or it is late──▶ free
 //
 // Who serves the connection claims, and alone moves r and w; the watcher alone writes
-// behind w. From any state cutOff leads to cut, in which every read fails at once, and
+// behind w. From any state cutOff leads to cut, in which every read fails at once, until it is taken back (resume), and
 // stop to stopped, after which the connection is somebody else's.
 type input struct {
 	nc   net.Conn
@@ -214,13 +214,23 @@ func (in *input) isLateLocked() bool {
 	return false
 }
 
-// cutOff ends a read that waits, and all that follow.
-func (in *input) cutOff() {
+// cutOff ends a read that waits, and all that follow, where that is so under the lock.
+func (in *input) cutOff(where func() bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.stopped {
+	if where() && !in.stopped {
 		in.cut = true
 		in.deadlineLocked(longAgo)
+	}
+}
+
+// resume takes a cut back, for what was read before it.
+func (in *input) resume() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.cut = false
+	if !in.stopped {
+		in.deadlineLocked(time.Time{})
 	}
 }
 

@@ -79,7 +79,10 @@ func TestWhatIsSmallWaitsForAWindowAtMost(t *testing.T) {
 	}
 	before := m.store.crowd.bytes.Load()
 	m.commit("modest", "modest")
-	m.await("the other's change", func(underway, waiting int64) bool { return underway > before%waits && waiting == before/waits })
+	// Of the mob some may still be on their way into the line. Whether the other's change stands there is seen at the end.
+	m.await("the other's change", func(underway, waiting int64) bool {
+		return underway > before%waits && waiting <= before/waits && underway/m.size+waiting == changes+2
+	})
 	var reading sync.WaitGroup
 	read := func(what string, operation func(ctx context.Context) error) {
 		reading.Go(func() {
@@ -97,7 +100,7 @@ func TestWhatIsSmallWaitsForAWindowAtMost(t *testing.T) {
 	})
 	read("a look", func(ctx context.Context) error { _, err := m.store.Glance(ctx, "modest"); return err })
 	m.await("what others read", func(underway, waiting int64) bool {
-		return underway >= before%waits+m.size+3*readCosts && waiting == before/waits
+		return underway >= before%waits+m.size+3*readCosts && waiting <= before/waits
 	})
 	m.goOn()
 	m.writing.Wait()
