@@ -168,3 +168,62 @@ func TestAConnectionThatClosesLeavesNobodyWaitingToBegin(t *testing.T) {
 		}
 	})
 }
+
+// relayedTo is a backend of a server whose own messages go to it as they come, one after the other.
+func relayedTo(stuck map[string]chan struct{}) (*fakeBackend, *beginnings) {
+	b, seen := newFake(), &beginnings{stuck: stuck}
+	b.orderly, b.begins = true, seen.note
+	return b, seen
+}
+
+// A process that reads slowly holds up its client, and nothing that it wrote is dropped, whatever came with the response to initialize.
+func TestNothingIsLostOfWhatComesBehindInitialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck, opened := make(chan struct{}), make(chan struct{})
+		b, _ := relayedTo(map[string]chan struct{}{"1": stuck})
+		b.open = func(downstream.Caller, jsonrpc.Message) error { <-opened; return nil }
+		l := serveStdio(t, Options{}, b)
+		l.send(initialize(mcp.V20251125))
+		l.send(echo(1)) // waits behind initialize, and then for the server to read
+		synctest.Wait()
+		close(opened)
+		l.next() // initialize is answered
+		synctest.Wait()
+		const many = 200
+		go func() {
+			for i := range many {
+				l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","result":{}}`, i))
+				l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+			}
+		}()
+		synctest.Wait()
+		close(stuck)
+		l.next()
+		synctest.Wait()
+		want(t, "answers that reached the server", len(b.last().answered), many)
+		want(t, "notifications that reached the server", len(b.last().notified), many)
+	})
+}
+
+// The call would be executed, and its cancellation name what the server does not know.
+func TestNoCancellationOvertakesItsRelayedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		b, seen := relayedTo(map[string]chan struct{}{"1": stuck})
+		modern := newFake()
+		modern.begins = seen.note
+		b.connected = &fakeConv{backend: modern, version: mcp.V20260728}
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+		synctest.Wait()
+		l.send(echo(2))
+		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+		synctest.Wait()
+		if begun := seen.all(); !slices.Contains(begun, "2") {
+			t.Errorf("begun: %v, cancelled: %d", begun, len(b.last().notified))
+		}
+		close(stuck)
+		synctest.Wait()
+	})
+}

@@ -26,6 +26,7 @@ type Link struct {
 
 	// Guarded by the chain's lock.
 	kept  bool // End does not pass
+	prev  *Link
 	next  *Link
 	over  bool
 	start func() // to be called when its time has come; nil: nobody waits for that
@@ -40,7 +41,7 @@ func (c *Chain) Add(l *Link) (now bool) {
 		c.first, c.last = l, l
 		return true
 	}
-	c.last.next = l
+	c.last.next, l.prev = l, c.last
 	c.last = l
 	return false
 }
@@ -114,15 +115,20 @@ func (c *Chain) pass(l *Link, kept bool) (own, next func()) {
 	l.over = true
 	own, l.start = l.start, nil
 	if c.first != l {
+		if l.prev.next = l.next; l.next != nil {
+			l.next.prev = l.prev
+		} else {
+			c.last = l.prev
+		}
+		l.prev, l.next = nil, nil
 		return own, nil
 	}
-	for c.first != nil && c.first.over {
-		c.first, c.first.next = c.first.next, nil
-	}
+	c.first, l.next = l.next, nil
 	if c.first == nil {
 		c.last = nil
 		return own, nil
 	}
+	c.first.prev = nil
 	next, c.first.start = c.first.start, nil
 	return own, next
 }

@@ -63,3 +63,27 @@ func TestAKeptLinkIsPassedByItsKeeper(t *testing.T) {
 	links[0].Pass()
 	expect(t, "when its keeper passes", begun, 0, 1)
 }
+
+func TestLinksThatAreGivenUpAreNotKept(t *testing.T) {
+	var chain Chain
+	var first, last Link
+	chain.Add(&first)
+	for range 1000 {
+		l := new(Link)
+		chain.Add(l)
+		l.Pass()
+	}
+	chain.Add(&last)
+	if first.next != &last || last.prev != &first {
+		t.Error("links that were given up are still in the chain")
+	}
+	last.Pass()
+	if first.next != nil || chain.last != &first {
+		t.Error("the last one is still in the chain")
+	}
+	chain.Add(&last)
+	first.Pass()
+	if chain.first != &last || last.prev != nil {
+		t.Error("it is not its time")
+	}
+}

@@ -80,6 +80,7 @@ type Channel struct {
 	version  mcp.Version             // known, and set, before the client hears of it
 	opening  bool                    // an initialize is being answered
 	backlog  []queued                // what came behind the initialize being answered
+	room     chan struct{}           // closed when the backlog has room again; nil: nobody waits for that
 	catching bool                    // the backlog is being taken: what comes waits behind it
 	inFlight map[jsonrpc.ID]*reply   // by the ids in use
 	lasting  map[*reply]struct{}     // what was answered and goes on

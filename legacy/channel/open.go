@@ -103,6 +103,10 @@ func (c opening) next(at bool) *queued {
 	if c.catching && !at {
 		return nil
 	}
+	if c.room != nil {
+		close(c.room)
+		c.room = nil
+	}
 	c.catching = !c.opening && len(c.backlog) > 0
 	if !c.catching {
 		return nil

@@ -159,7 +159,32 @@ func detach(msg *jsonrpc.Message, frame []byte) (held int) {
 // method; own says that it came with other credentials than the connection, answer gets the
 // response to a request.
 func (c *Channel) take(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) {
+	c.waitForRoom()
 	c.handle(msg, held, own, false, answer)
+}
+
+// waitForRoom has the reader wait while the backlog is being taken, and full: who takes it waits for a relayed server to read, as the
+// reader would. Nothing is dropped for that.
+func (c *Channel) waitForRoom() {
+	for {
+		c.in.Lock()
+		if !c.catching || c.opening || c.closed || len(c.backlog) < c.opt.MaxPending {
+			c.in.Unlock()
+			return
+		}
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
+		room := c.room
+		c.in.Unlock()
+		select {
+		case <-room:
+		case <-c.gone:
+			return
+		case <-c.ctx.Done():
+			return
+		}
+	}
 }
 
 // handle is take for what may have waited in the backlog.

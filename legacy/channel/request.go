@@ -129,10 +129,11 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	if conv == c.modern {
 		ctx, out.cancel = context.WithCancelCause(ctx)
 	}
-	if msg.Method != mcp.MethodPing || conv.Orderly() { // else at once, whatever holds up others
-		if c.begin.Add(&out.link) && conv.Orderly() {
-			return func() { c.serve(ctx, req, out) }, nil
-		}
+	if conv.Orderly() { // its notifications and answers are in the same order, and wait for no link
+		return func() { c.serve(ctx, req, out) }, nil
+	}
+	if msg.Method != mcp.MethodPing { // that at once, whatever holds up others
+		c.begin.Add(&out.link)
 	}
 	return func() { out.link.When(func() { go c.serve(ctx, req, out) }) }, nil
 }
