@@ -88,16 +88,20 @@ func (at place) member(name string, value []byte) place {
 	default:
 		in.secret = max(in.secret, secrecyOf(name))
 		switch {
-		case at.role == given && !in.free && begins[name]:
-			in.role = schema
-		case at.role == schema:
-			in.role = roles[name]
-		}
-		if at.role != given && in.role == given && !(at.role == schema && !object && forms[name]) {
-			in.free = true
-			if !(at.called && !object && captions[name]) {
-				in.secret = max(in.secret, in.of)
+		case at.role == given:
+			if begins[name] && !in.free {
+				in.role = schema
 			}
+		case at.role == schema && parts[name]:
+			in.role = schema
+		case at.role == schema && maps[name]:
+			in.role = fields
+		case at.role == schema && !object && forms[name]:
+		case at.called && !object && captions[name]:
+			in.free = true
+		default: // it may say the value itself
+			in.free = true
+			in.secret = max(in.secret, in.of)
 		}
 	}
 	return in
@@ -132,7 +136,7 @@ func (r *Redactor) value(dst, v []byte, at place) []byte {
 	if at.name == "requestState" && kind != rawjson.Null && !at.called {
 		return r.state(dst, v) // of whatever type: a server may break the rules
 	}
-	if at.role != given && kind != rawjson.Object && kind != rawjson.Array { // no schema
+	if at.role != given && kind != rawjson.Object && kind != rawjson.Array { // no schema, though it stands for one
 		at.secret = max(at.secret, at.of)
 	}
 	switch kind {
@@ -282,18 +286,11 @@ var (
 	begins = set("inputSchema outputSchema requestedSchema")
 	// inputs are objects whose members others name, and where they stand.
 	inputs = map[string]map[string]bool{"inputRequests": set("params result"), "inputResponses": set("params")}
-	// roles are what members of schemas are that have schemas in them.
-	roles = func() map[string]role {
-		all := map[string]role{}
-		for name := range set(`items prefixItems additionalItems unevaluatedItems contains additionalProperties unevaluatedProperties propertyNames
-			oneOf anyOf allOf not if then else`) {
-			all[name] = schema
-		}
-		for name := range set("properties patternProperties $defs definitions dependentSchemas") {
-			all[name] = fields
-		}
-		return all
-	}()
+	// parts are members of schemas that are schemas, or lists of them.
+	parts = set(`items prefixItems additionalItems unevaluatedItems contains additionalProperties unevaluatedProperties propertyNames
+		oneOf anyOf allOf not if then else`)
+	// maps are members of schemas that are objects of them.
+	maps = set("properties patternProperties $defs definitions dependentSchemas")
 	// forms are members of schemas that say what form a value has. All others, known or not, may say the value itself.
 	forms = set(`type format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
 		required minItems maxItems uniqueItems minContains maxContains minProperties maxProperties
