@@ -45,32 +45,64 @@ type place struct {
 	free   bool    // in what people, models and servers fill as they like
 	secret secrecy // of what it is called, or of what it stands in
 	of     secrecy // of what the schema is of that it stands in
-	given  bool    // it is what somebody gave, or part of that, and no schema of it
+	role   role    // what it is of a schema
+	called bool    // somebody else named it: the name says what it is of, and nothing of the value itself
 }
+
+// role says what of a schema a value is. The protocol says where schemas begin; whatever looks like one elsewhere
+// is what somebody gave.
+type role uint8
+
+const (
+	given  role = iota // no schema, or what one says of values
+	schema             // a schema, or a list of them
+	fields             // an object of schemas, by the names of what they are of
+)
 
 // member returns the place of a member of the object there.
 func (at place) member(name string, value []byte) place {
-	in := place{name: name, parent: at.name, secret: at.secret, of: at.of, given: at.given}
+	in := place{name: name, parent: at.name, secret: at.secret, of: at.of}
 	object := rawjson.KindOf(value) == rawjson.Object
-	answer := name == "content" && object
-	in.free = at.free || filled[name] || answer
+	in.free = at.free || filled[name] || name == "content" && object
 	in.about = at.about && (at == place{about: true} && name == "params" || at.name == "params" && at.parent == "")
-	if object && schemas[at.name] && !at.given { // the schema of what is called so, which is no value
-		in.of = max(in.of, secrecyOf(name))
-	} else {
-		in.secret = max(in.secret, secrecyOf(name))
-		if values[name] {
-			in.secret = max(in.secret, in.of)
-		}
-		in.given = in.given || answer || values[name] || arguments[name]
-	}
 	switch at.name {
 	case "params": // the message's, or those of a request in a result: no others are the protocol's
 		in.free = in.free || at.list || at.parent != "" && at.parent != inputRequest
+	case "result", "error": // the message's, or those of a task
+		in.free = in.free || at.list || at.parent != "" && at.parent != "result" && at.parent != "params"
 	case "_meta":
 		in.free = in.free || !at.has(name)
-	case "inputRequests": // the server's own names for them
-		in.name = inputRequest
+	}
+	if name == "" || name == inputRequest { // the names of places that no member gives one
+		in.name = "-"
+	}
+	switch {
+	case object && at.role == fields:
+		in.role, in.called = schema, true
+		in.of = max(in.of, secrecyOf(name))
+	case object && !at.free && !at.list && inputs[at.name][at.parent]:
+		in.called = true
+		if at.name == "inputRequests" {
+			in.name = inputRequest
+		}
+	default:
+		in.secret = max(in.secret, secrecyOf(name))
+		switch {
+		case at.role == given:
+			if begins[name] && !in.free {
+				in.role = schema
+			}
+		case at.role == schema && parts[name]:
+			in.role = schema
+		case at.role == schema && maps[name]:
+			in.role = fields
+		case at.role == schema && !object && forms[name]:
+		case at.called && !object && captions[name]:
+			in.free = true
+		default: // it may say the value itself
+			in.free = true
+			in.secret = max(in.secret, in.of)
+		}
 	}
 	return in
 }
@@ -101,8 +133,11 @@ func (r *Redactor) Message(text []byte) []byte {
 
 func (r *Redactor) value(dst, v []byte, at place) []byte {
 	kind := rawjson.KindOf(v)
-	if at.name == "requestState" && kind != rawjson.Null && !(kind == rawjson.Object && schemas[at.parent]) {
+	if at.name == "requestState" && kind != rawjson.Null && !at.called {
 		return r.state(dst, v) // of whatever type: a server may break the rules
+	}
+	if at.role != given && kind != rawjson.Object && kind != rawjson.Array { // no schema, though it stands for one
+		at.secret = max(at.secret, at.of)
 	}
 	switch kind {
 	case rawjson.Object:
@@ -126,6 +161,14 @@ func (r *Redactor) value(dst, v []byte, at place) []byte {
 }
 
 func (r *Redactor) object(dst, v []byte, at place) []byte {
+	var secret secrecy // of what it names itself
+	switch {
+	case at.name == "argument" && at.parent == "params": // of a prompt or a template, to be completed
+		name, _ := rawjson.Text(rawjson.Get(v, "name"))
+		secret = secrecyOf(name)
+	case at.role == schema && rawjson.Get(v, "const") != nil: // the only option
+		at.called = false
+	}
 	dst = append(dst, '{')
 	first := true
 	for name, value := range rawjson.Members(v) {
@@ -141,6 +184,9 @@ func (r *Redactor) object(dst, v []byte, at place) []byte {
 		in := at.member(word, value)
 		if len(name) > maxName { // what is called so ends with what it is
 			in.secret = max(in.secret, secrecyOf(string(name[len(name)-maxName:])))
+		}
+		if word != "name" {
+			in.secret = max(in.secret, secret)
 		}
 		dst = r.value(dst, value, in)
 	}
@@ -235,11 +281,22 @@ func set(list string) map[string]bool {
 
 var (
 	// filled are members whose contents people, models and servers write.
-	filled = set("arguments input structuredContent data metadata enum enumNames const default examples context experimental extensions")
-	// values are members of schemas that say what a value may be, or shall be, or is called.
-	values = set("default enum enumNames const examples")
-	// arguments are members in which values stand, as does the content of an answer.
-	arguments = set("arguments input structuredContent")
+	filled = set("arguments input structuredContent data metadata enum enumNames const default example examples context experimental extensions")
+	// begins are the members of tools and of requests for input that are schemas.
+	begins = set("inputSchema outputSchema requestedSchema")
+	// inputs are objects whose members others name, and where they stand.
+	inputs = map[string]map[string]bool{"inputRequests": set("params result"), "inputResponses": set("params")}
+	// parts are members of schemas that are schemas, or lists of them.
+	parts = set(`items prefixItems additionalItems unevaluatedItems contains additionalProperties unevaluatedProperties propertyNames
+		oneOf anyOf allOf not if then else`)
+	// maps are members of schemas that are objects of them.
+	maps = set("properties patternProperties $defs definitions dependentSchemas")
+	// forms are members of schemas that say what form a value has. All others, known or not, may say the value itself.
+	forms = set(`type format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
+		required minItems maxItems uniqueItems minContains maxContains minProperties maxProperties
+		contentEncoding contentMediaType $ref $id $schema $anchor`)
+	// captions are members of schemas that say to people what it is of; of the options in one they say what these are.
+	captions = set("title description")
 	// own are members that steer the protocol, and the objects in which they do; a message has no name.
 	own = map[string]map[string]bool{
 		"jsonrpc": {"": true}, "id": {"": true}, "method": {"": true, inputRequest: true},

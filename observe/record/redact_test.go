@@ -37,6 +37,9 @@ var messages = []string{
 	`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":%[1]s,"_meta":{"progressToken":%[1]s,"io.modelcontextprotocol/serverInfo":{"name":%[1]s}}}],"_meta":{"progressToken":%[1]s}}}`,
 	`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"pay","_meta":{"progressToken":%[2]s}}],"x":{"params":{"requestId":%[1]s,"progressToken":%[2]s,"_meta":{"progressToken":%[1]s}}}}}`,
 	`{"jsonrpc":"2.0","id":1,"method":"x","params":[{"requestId":%[1]s,"_meta":{"progressToken":%[1]s}}]}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"":{"id":%[2]s,"method":%[1]s,"jsonrpc":%[1]s,"params":{"requestId":%[1]s}},"inputRequest":{"method":%[1]s},"inputRequests":[{"method":%[1]s}],
+		"x":{"error":{"code":%[2]s},"result":{"ttl":%[2]s,"inputRequests":{"a":{"method":%[1]s}},"_meta":{"io.modelcontextprotocol/x":{"type":%[1]s}}}}}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"pay","inputSchema":{"type":"object","example":{"type":%[1]s},"x":{"error":{"code":%[2]s}}}}]}}`,
 	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"experimental":{"a":{"params":{"name":%[1]s,"ttl":%[2]s}}},"extensions":{"b":{"tools":{"name":%[1]s}}}}}}`,
 }
 
@@ -86,6 +89,8 @@ func TestWhatStays(t *testing.T) {
 		"who talks": {false, `{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cat","version":"1"},"com.example/x":{"name":"ada","type":"text"}}}}`,
 			`{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cat","version":"1"},"com.example/x":{"name":"string(3)","type":"string(4)"}}}}`},
 		"who serves": {false, `{"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"cat","version":"1"}}}}`, `{"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"cat","version":"1"}}}}`},
+		"what a task came to": {false, `{"method":"notifications/tasks","params":{"status":"completed","result":{"resultType":"complete","ttlMs":5}}}`,
+			`{"method":"notifications/tasks","params":{"status":"completed","result":{"resultType":"complete","ttlMs":5}}}`},
 		"what a question's progress is told by": {false, `{"result":{"inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"progressToken":"p"}}}}}}`,
 			`{"result":{"inputRequests":{"a":{"method":"elicitation/create","params":{"_meta":{"progressToken":"p"}}}}}}`},
 		"a tool's schema": {false, `{"result":{"tools":[{"name":"pay","description":"Pays","inputSchema":{"type":"object","required":["card"]}}],"ttlMs":0}}`,
@@ -138,7 +143,7 @@ func TestWhatIsCalledLikeASecretIsNotRecorded(t *testing.T) {
 	for _, text := range []string{
 		`{"maxTokens":9,"max_tokens":9,"total_tokens":9,"usage":{"inputTokens":9},"tokens":{"in":9}}`,
 		`{"inputSchema":{"properties":{"password":{"type":"string","title":"What is it?"}},"required":["password"]}}`,
-		`{"inputRequests":{"credentials":{"method":"elicitation/create"}},"inputResponses":{"pin":{"action":"accept","content":{"x":"it"}}}}`,
+		`{"result":{"inputRequests":{"credentials":{"method":"elicitation/create"}}},"params":{"inputResponses":{"pin":{"action":"accept","content":{"x":"it"}}}}}`,
 	} {
 		if got := string(r.Message([]byte(text))); got != text {
 			t.Errorf("%s became %s", text, got)
@@ -160,6 +165,12 @@ func TestWhatASchemaSaysOfASecretsValueIsNotRecorded(t *testing.T) {
 		"in it":                `{"inputSchema":{"properties":{"credentials":{"properties":{"default":{"default":"it"},"a":{"enum":["it"]}}}}}}`,
 		"a definition":         `{"inputSchema":{"$defs":{"secret":{"default":"it"}}}}`,
 		"by a pattern":         `{"inputSchema":{"patternProperties":{"_token$":{"default":"it"}}}}`,
+		"an option's title":    `{"requestedSchema":{"properties":{"token":{"oneOf":[{"const":"x","title":"it","description":"it"}]}}}}`,
+		"of several":           `{"requestedSchema":{"properties":{"tokens":{"items":{"anyOf":[{"const":"x","title":"it"}]}}}}}`,
+		"the only option":      `{"requestedSchema":{"properties":{"token":{"title":"it","const":"x"}}}}`,
+		"an example":           `{"inputSchema":{"properties":{"api_key":{"example":"it"}}}}`,
+		"what no schema has":   `{"inputSchema":{"properties":{"api_key":{"value":"it","x-values":[{"type":"it"}]}}}}`,
+		"a wrong type":         `{"inputSchema":{"properties":{"password":{"not":"it","oneOf":["it"],"properties":["it"],"type":{"is":"it"}}}}}`,
 		"values, no schema":    `{"params":{"arguments":{"properties":{"password":{"is":"it"}}}}}`,
 		"a result's":           `{"result":{"structuredContent":{"definitions":{"password":{"is":"it"}}}}}`,
 		"an answer's":          `{"result":{"content":{"properties":{"password":{"is":"it"}}}}}`,
@@ -176,6 +187,89 @@ func TestWhatASchemaSaysOfASecretsValueIsNotRecorded(t *testing.T) {
 		if got := string(r.Message([]byte(text))); got != text {
 			t.Errorf("%s became %s", text, got)
 		}
+	}
+}
+
+// TestOnlySchemasAreTakenForSchemas: what is called like the parts of one, but stands where the protocol has none, is somebody's values.
+func TestOnlySchemasAreTakenForSchemas(t *testing.T) {
+	r := NewRedactor(true)
+	likes := []string{`{"inputSchema":{"properties":{"password":{"title":"hunter2"}}}}`}
+	for parts := range strings.FieldsSeq("properties patternProperties $defs definitions dependentSchemas inputRequests inputResponses") {
+		likes = append(likes, `{"`+parts+`":{"password":{"value":"hunter2"}}}`)
+	}
+	for what, text := range map[string]string{
+		"of the log":          `{"method":"notifications/message","params":{"level":"info","data":%s}}`,
+		"an error's data":     `{"id":1,"error":{"code":1,"message":"m","data":%s}}`,
+		"_meta":               `{"id":1,"result":{"_meta":%s}}`,
+		"_meta of a call":     `{"id":1,"method":"tools/call","params":{"name":"a","_meta":{"x":%s}}}`,
+		"_meta of a tool":     `{"id":1,"result":{"tools":[{"name":"a","_meta":{"x":%s}}]}}`,
+		"metadata":            `{"id":1,"method":"sampling/createMessage","params":{"metadata":%s}}`,
+		"params in a result":  `{"id":1,"result":{"x":{"params":%s}}}`,
+		"a block's data":      `{"id":1,"result":{"content":[{"type":"x","data":%s}]}}`,
+		"a structured result": `{"id":1,"result":{"structuredContent":%s}}`,
+		"arguments":           `{"id":1,"method":"tools/call","params":{"name":"a","arguments":%s}}`,
+		"a model's":           `{"id":1,"result":{"content":[{"type":"tool_use","input":%s}]}}`,
+		"an answer":           `{"id":1,"result":{"action":"accept","content":%s}}`,
+		"an extension's":      `{"id":1,"method":"initialize","params":{"capabilities":{"extensions":{"x":%s}}}}`,
+		"a tool's default":    `{"id":1,"result":{"tools":[{"name":"a","inputSchema":{"default":%s}}]}}`,
+		"what no schema has":  `{"id":1,"result":{"tools":[{"name":"a","inputSchema":{"x":%s}}]}}`,
+	} {
+		for _, like := range likes {
+			if got := string(r.Message([]byte(fmt.Sprintf(text, like)))); strings.Contains(got, "hunter2") {
+				t.Errorf("%s: %s", what, got)
+			}
+		}
+	}
+	for what, text := range map[string]string{
+		"in a result":            `{"id":1,"result":{"x":%s}}`,
+		"in another method":      `{"id":1,"method":"x/y","params":{"x":%s}}`,
+		"a block":                `{"id":1,"result":{"content":[%s]}}`,
+		"a tool":                 `{"id":1,"result":{"tools":[%s]}}`,
+		"responses in a list":    `{"id":1,"method":"tools/call","params":{"inputResponses":[%s]}}`,
+		"called like a response": `{"id":1,"method":"tools/call","params":{"inputResponses":{"properties":%s}}}`,
+	} {
+		for _, like := range likes[1:] {
+			if got := string(r.Message([]byte(fmt.Sprintf(text, like)))); strings.Contains(got, "hunter2") {
+				t.Errorf("%s: %s", what, got)
+			}
+		}
+	}
+	for _, text := range []string{
+		`{"result":{"properties":{"password":{"value":"hunter2"}}}}`,
+		`{"method":"x/y","params":{"properties":{"password":{"value":"hunter2"}}}}`,
+	} {
+		if got := string(r.Message([]byte(text))); strings.Contains(got, "hunter2") {
+			t.Errorf("%s", got)
+		}
+	}
+	const form = `{"type":"object","properties":{"password":{"type":"string","title":"Yours","description":"What is it?","minLength":8},` +
+		`"properties":{"type":"object","properties":{"pin":{"type":"integer","maximum":9999}}}},"required":["password"]}`
+	for what, text := range map[string]string{
+		"a list of tools":      `{"id":1,"result":{"tools":[{"name":"a","inputSchema":%[1]s,"outputSchema":%[1]s}]}}`,
+		"a model's tools":      `{"id":1,"method":"sampling/createMessage","params":{"tools":[{"name":"a","inputSchema":%s}]}}`,
+		"a question":           `{"id":1,"method":"elicitation/create","params":{"requestedSchema":%s}}`,
+		"a question in a call": `{"id":1,"result":{"inputRequests":{"password":{"method":"elicitation/create","params":{"requestedSchema":%s}}}}}`,
+		"a question of a task": `{"method":"notifications/tasks","params":{"inputRequests":{"a":{"method":"elicitation/create","params":{"requestedSchema":%s}}}}}`,
+	} {
+		text = fmt.Sprintf(text, form)
+		if got := string(r.Message([]byte(text))); got != text {
+			t.Errorf("%s: %s became %s", what, text, got)
+		}
+	}
+}
+
+// TestASecretToBeCompletedIsNotRecorded: the argument of completion/complete says under name what value is.
+func TestASecretToBeCompletedIsNotRecorded(t *testing.T) {
+	r := NewRedactor(true)
+	const message = `{"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"p"},"argument":%s}}`
+	for _, argument := range []string{`{"name":"password","value":"hunter2"}`, `{"value":"hunter2","name":"api_key"}`, `{"value":{"is":["hunter2"]},"name":"\u0070in"}`} {
+		if got := string(r.Message([]byte(fmt.Sprintf(message, argument)))); strings.Contains(got, "hunter2") {
+			t.Errorf("%s", got)
+		}
+	}
+	text := fmt.Sprintf(message, `{"name":"city","value":"Par"}`)
+	if got := string(r.Message([]byte(text))); got != text {
+		t.Errorf("%s became %s", text, got)
 	}
 }
 

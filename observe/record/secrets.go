@@ -31,8 +31,6 @@ var (
 	// fillers may follow a word, or several, without making it another thing: what it is, its edition, its form. Of v2 and base64 the
 	// letters are words.
 	fillers = set("code number value string text plain data v new old raw pem der base")
-	// schemas are objects whose members are named by others, and are no values themselves.
-	schemas = set("properties patternProperties $defs definitions dependentSchemas inputRequests inputResponses")
 )
 
 // secrecyOf goes by the words of a name, be they joined as in private_key, privateKey, Private-Key or
