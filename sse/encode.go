@@ -16,16 +16,25 @@ import (
 // carry. data may span lines; each becomes a data line, and a receiver joins
 // them by \n.
 func AppendEvent(dst []byte, id string, data []byte) []byte {
-	dst = append(dst, "event: message\n"...)
-	dst = appendID(dst, id)
-	dst = append(dst, "data: "...)
+	dst = AppendEventHead(dst, id)
 	if bytes.IndexByte(data, '\n') >= 0 || bytes.IndexByte(data, '\r') >= 0 {
 		dst = appendLines(dst, data)
 	} else {
 		dst = append(dst, data...)
 	}
-	return append(dst, '\n', '\n')
+	return append(dst, EventEnd...)
 }
+
+// AppendEventHead appends what stands before the data of such an event, which AppendEvent need not copy then: data without line
+// breaks, and EventEnd, follow.
+func AppendEventHead(dst []byte, id string) []byte {
+	dst = append(dst, "event: message\n"...)
+	dst = appendID(dst, id)
+	return append(dst, "data: "...)
+}
+
+// EventEnd ends an event.
+const EventEnd = "\n\n"
 
 // appendLines appends data with the field name after each line break.
 func appendLines(dst, data []byte) []byte {

@@ -3,6 +3,7 @@ package quiet
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type Stream interface {
 	Detach(c sessions.Carrier) bool
 
 	// Frame appends an event as its client reads it.
-	Frame(buf *[]byte, stream, seq uint64, data []byte)
+	Frame(to *message.Frames, stream, seq uint64, data []byte)
 	// Listens reports whether the response only listens to whatever comes, so that a
 	// shutdown ends it; others wait for the answer to a call.
 	Listens() bool
@@ -68,8 +69,8 @@ type parked struct {
 	sock     park.Socket
 	mu       sync.Mutex
 	watch    park.Watch
-	out      *[]byte       // space for a chunk's head, then events; nil: none
-	pending  *pendingWrite // nil without a Drain
+	out      message.Frames // space for a chunk's head, then events
+	pending  *pendingWrite  // nil without a Drain
 }
 
 var (
@@ -81,11 +82,11 @@ var (
 func (p *parked) Write(stream, seq uint64, data []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.out == nil {
-		p.out = message.Buffer()
-		*p.out = append(*p.out, make([]byte, http1.ChunkRoom)...)
+	if p.out.None() {
+		buf := p.out.Buffer()
+		*buf = append(*buf, make([]byte, http1.ChunkRoom)...)
 	}
-	p.stream.Frame(p.out, stream, seq, data)
+	p.stream.Frame(&p.out, stream, seq, data)
 }
 
 // Flush sends the chunk, the last one together with the end of the response.
@@ -98,12 +99,14 @@ func (p *parked) Flush(last bool) error {
 	if last && p.leftLocked() {
 		return errClosed
 	}
-	chunk := p.chunkLocked()
+	begin := p.chunkLocked()
 	if last {
 		p.complete = true
-		chunk = append(chunk, lastChunk...)
+		buf := p.out.Buffer()
+		*buf = append(*buf, lastChunk...)
 	}
-	return p.sendLocked(chunk)
+	var space [4][]byte
+	return p.sendLocked(p.out.Pieces(space[:0], begin))
 }
 
 // leftLocked reports whether the client has left, which the poller is yet to tell: what is written then goes nowhere, but would
@@ -113,29 +116,47 @@ func (p *parked) leftLocked() bool {
 	return err != nil
 }
 
-// chunkLocked closes the chunk that Write has filled.
-func (p *parked) chunkLocked() []byte {
-	if p.out == nil {
-		return nil
+// chunkLocked closes the chunk that Write has filled, and returns at which byte of the buffer it begins.
+func (p *parked) chunkLocked() (begin int) {
+	if p.out.None() {
+		return 0
 	}
 	var head [http1.ChunkRoom]byte
-	size := http1.AppendChunkHead(head[:0], len(*p.out)-http1.ChunkRoom)
-	begin := http1.ChunkRoom - len(size)
-	copy((*p.out)[begin:], size)
-	*p.out = append(*p.out, http1.LineEnd...)
-	return (*p.out)[begin:]
+	size := http1.AppendChunkHead(head[:0], p.out.Len()-http1.ChunkRoom)
+	begin = http1.ChunkRoom - len(size)
+	buf := p.out.Buffer()
+	copy((*buf)[begin:], size)
+	*buf = append(*buf, http1.LineEnd...)
+	return begin
 }
 
 // sendLocked writes what the client takes at once.
-func (p *parked) sendLocked(b []byte) error {
-	n, err := p.sock.TryWrite(b)
-	if err != nil || n == len(b) {
-		message.Release(&p.out)
+func (p *parked) sendLocked(pieces [][]byte) error {
+	rest, _, err := p.tryWriteLocked(pieces)
+	if err != nil || len(rest) == 0 {
+		p.out.Release()
 		return err
 	}
-	p.pending = &pendingWrite{rest: b[n:], room: make(signal, 1)}
+	p.pending = &pendingWrite{rest: slices.Clone(rest), room: make(signal, 1)}
 	p.conns.opt.Gate.Join() // a shutdown waits for it
 	return sessions.ErrBlocked
+}
+
+// tryWriteLocked writes n bytes of the pieces, and returns what the socket does not take.
+func (p *parked) tryWriteLocked(pieces [][]byte) (rest [][]byte, n int, err error) {
+	for len(pieces) > 0 {
+		took, err := p.sock.TryWrite(pieces[0])
+		n += took
+		if err != nil {
+			return pieces, n, err
+		}
+		if took < len(pieces[0]) {
+			pieces[0] = pieces[0][took:]
+			break
+		}
+		pieces = pieces[1:]
+	}
+	return pieces, n, nil
 }
 
 // Ping sends a comment.
@@ -145,7 +166,7 @@ func (p *parked) Ping() error {
 	if p.over {
 		return errClosed
 	}
-	return p.sendLocked(keepAliveChunk)
+	return p.sendLocked([][]byte{keepAliveChunk})
 }
 
 // End ends the response, unless the connection is broken, and lets the client
@@ -177,7 +198,7 @@ func (p *parked) leaveLocked(err error) {
 	p.beat.Remove()
 	p.stream.Over(err)
 	if p.pending == nil {
-		message.Release(&p.out)
+		p.out.Release()
 	}
 }
 

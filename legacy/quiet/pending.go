@@ -4,16 +4,15 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/park"
-	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // pendingWrite is what a client that is behind has yet to take.
 type pendingWrite struct {
-	rest  []byte // part of parked.out, or of a constant
-	room  signal // wakes Drain
-	taken int    // bytes since the client was last given WriteTimeout
-	cut   bool   // Drain is to give up
+	rest  [][]byte // parts of parked.out, or of a constant
+	room  signal   // wakes Drain
+	taken int      // bytes since the client was last given WriteTimeout
+	cut   bool     // Drain is to give up
 }
 
 // signal wakes one goroutine.
@@ -34,7 +33,7 @@ func (p *parked) Drain() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending = nil
-	message.Release(&p.out)
+	p.out.Release()
 	if p.over {
 		p.hangUpLocked()
 		return errClosed
@@ -84,8 +83,8 @@ func (p *parked) writeMore() (done, quick bool, err error) {
 	if p.pending.cut {
 		return true, false, errClosed
 	}
-	n, err := p.sock.TryWrite(p.pending.rest)
-	p.pending.rest = p.pending.rest[n:]
+	rest, n, err := p.tryWriteLocked(p.pending.rest)
+	p.pending.rest = rest
 	if p.pending.taken += n; p.pending.taken >= web.WritePart {
 		p.pending.taken, quick = 0, true
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/legacy/h1"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 	"go.uber.org/goleak"
 )
@@ -30,9 +31,19 @@ type event struct {
 	lapsed  atomic.Bool // its client may not listen any more
 }
 
-func (*event) Frame(buf *[]byte, _, _ uint64, data []byte) {
-	*buf = append(append(*buf, data...), '\n')
+func (*event) Frame(to *message.Frames, _, _ uint64, data []byte) {
+	buf := to.Buffer()
+	if len(data) < long {
+		*buf = append(append(*buf, data...), '\n')
+		return
+	}
+	to.Share(data)
+	*buf = append(*buf, '\n')
 }
+
+// long is from where on an event is not copied.
+const long = 1 << 20
+
 func (e *event) Listens() bool  { return e.listens }
 func (e *event) Lapsed() bool   { return e.lapsed.Load() }
 func (e *event) Over(err error) { e.over <- err }
@@ -211,6 +222,21 @@ func TestParkedResponseGoesOnAndItsConnectionServesFurtherRequests(t *testing.T)
 		e.wait(0, 1)
 		want(t, "the next request", l.text(l.get("/next")), "/next")
 	}
+}
+
+// It takes a part of a piece at a time, of the connection's own and of what is not copied.
+func TestLongEventsReachAReaderThatIsBehind(t *testing.T) {
+	e := serve(t, fine)
+	l, resp, s := e.park("/call")
+	text := strings.Repeat("0123456789abcdef", long)
+	s.Append([]byte("one"))
+	s.Append([]byte(text))
+	s.Finish([]byte(text + "end"))
+	got := l.text(resp)
+	want(t, "bytes", len(got), len("one\n")+2*len(text)+len("\nend\n"))
+	want(t, "all in order", got == "one\n"+text+"\n"+text+"end\n", true)
+	want(t, "it ended in order", <-s.over, error(nil))
+	want(t, "the next request", l.text(l.get("/next")), "/next")
 }
 
 func TestHangUpOnlyDetaches_E12(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -96,8 +97,8 @@ type delivery struct {
 }
 
 // Frame implements quiet.Stream.
-func (d *delivery) Frame(buf *[]byte, stream, seq uint64, data []byte) {
-	appendEvent(buf, d.set != nil, EventID{stream, seq}, data)
+func (d *delivery) Frame(to *message.Frames, stream, seq uint64, data []byte) {
+	appendEvent(to, d.set != nil, EventID{stream, seq}, data)
 }
 
 // Listens implements quiet.Stream.

@@ -1,9 +1,12 @@
 package stream
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sse"
 )
 
@@ -29,8 +32,9 @@ func (id EventID) appendTo(dst []byte) []byte {
 	return strconv.AppendUint(dst, id.Seq, 10)
 }
 
-// appendEvent frames an event of a stream, one without data as a priming event.
-func appendEvent(buf *[]byte, ids bool, id EventID, data []byte) {
+// appendEvent frames an event of a stream, one without data as a priming event. What takes several writes is not copied.
+func appendEvent(out *message.Frames, ids bool, id EventID, data []byte) {
+	buf := out.Buffer()
 	var space [48]byte
 	spelled := space[:0]
 	if ids {
@@ -40,5 +44,11 @@ func appendEvent(buf *[]byte, ids bool, id EventID, data []byte) {
 		*buf = sse.AppendPriming(*buf, string(spelled))
 		return
 	}
-	*buf = sse.AppendEvent(*buf, string(spelled), data)
+	if len(data) < web.WritePart || bytes.ContainsAny(data, "\r\n") {
+		*buf = sse.AppendEvent(*buf, string(spelled), data)
+		return
+	}
+	*buf = sse.AppendEventHead(*buf, string(spelled))
+	out.Share(data)
+	*buf = append(*buf, sse.EventEnd...)
 }

@@ -99,21 +99,26 @@ func (s *Set) Polled() bool { return s.endpoint.opt.Poll > 0 && message.Polls(s.
 // Tell answers a GET for a call that waits in a store, with the events that its client has not
 // had, and when to come again (E-8).
 func (s *Set) Tell(w http.ResponseWriter, last EventID, events []sessions.Event) {
-	buf := message.Buffer()
-	defer message.Release(&buf)
+	var out message.Frames
+	defer out.Release()
 	for _, e := range events {
 		if e.Seq > last.Seq {
-			appendEvent(buf, true, EventID{last.Stream, e.Seq}, e.Data)
+			appendEvent(&out, true, EventID{last.Stream, e.Seq}, e.Data)
 		}
 	}
-	if len(*buf) == 0 {
-		appendEvent(buf, true, last, nil)
+	if out.None() {
+		appendEvent(&out, true, last, nil)
 	}
+	buf := out.Buffer()
 	*buf = sse.AppendRetry(*buf, s.endpoint.opt.PollPause)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.endpoint.opt.WriteTimeout))
 	web.EndConnection(s.endpoint.opt.Gate, w)
 	web.BeginStream(w)
-	_, _ = w.Write(*buf)
+	for _, piece := range out.Pieces(nil, 0) {
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+	}
 	s.endpoint.resumed(observe.Replayed)
 }
 

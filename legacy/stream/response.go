@@ -48,13 +48,13 @@ type Response struct {
 	w        http.ResponseWriter // nil once the handler left
 	request  *http.Request       // whose response it is; nil once the handler left
 	rc       http.ResponseController
-	buf      *[]byte
-	begun    bool      // the head was written
-	deferred bool      // Flush leaves the writing to Drain
-	last     bool      // what Drain is to write is the last
-	ping     bool      // Drain is to send a comment instead
-	failed   error     // why the connection takes no more
-	deadline time.Time // of the connection
+	out      message.Frames // since the last Flush
+	begun    bool           // the head was written
+	deferred bool           // Flush leaves the writing to Drain
+	last     bool           // what Drain is to write is the last
+	ping     bool           // Drain is to send a comment instead
+	failed   error          // why the connection takes no more
+	deadline time.Time      // of the connection
 
 	cut     sync.Mutex // held only for moments, unlike mu
 	writing bool       // the connection is being written to, with mu held
@@ -94,10 +94,7 @@ func (e *Endpoint) newResponse(w http.ResponseWriter, st *sessions.Stream, set *
 func (c *Response) Write(stream, seq uint64, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.buf == nil {
-		c.buf = message.Buffer()
-	}
-	appendEvent(c.buf, c.set != nil, EventID{stream, seq}, data)
+	appendEvent(&c.out, c.set != nil, EventID{stream, seq}, data)
 }
 
 // remind begins a resumed response that has nothing to replay with the id of the event
@@ -258,7 +255,7 @@ func (c *Response) Leave() (begun bool) {
 		c.beginLocked() // let go before there was anything to send: a stream that ends, not an empty body
 	}
 	c.w, c.request = nil, nil
-	message.Release(&c.buf)
+	c.out.Release()
 	begun = c.begun
 	c.mu.Unlock()
 	if detached {
@@ -297,14 +294,14 @@ func (c *Response) beginLocked() {
 }
 
 func (c *Response) sendLocked() error {
-	if c.buf == nil {
-		return nil
-	}
-	defer message.Release(&c.buf)
-	for part := range slices.Chunk(*c.buf, web.WritePart) {
-		c.extendLocked(c.endpoint.opt.WriteTimeout)
-		if _, err := c.w.Write(part); err != nil {
-			return err
+	defer c.out.Release()
+	var space [4][]byte
+	for _, piece := range c.out.Pieces(space[:0], 0) {
+		for part := range slices.Chunk(piece, web.WritePart) {
+			c.extendLocked(c.endpoint.opt.WriteTimeout)
+			if _, err := c.w.Write(part); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
