@@ -73,23 +73,24 @@ type Channel struct {
 	once sync.Once
 	err  error // why; set before gone is closed
 
-	in       sync.Mutex // guards what follows
-	conv     downstream.Conversation
-	pusher   *pusher                 // of conv, or of the one that is being opened
-	modern   downstream.Conversation // serves what belongs to no session; nil before the first such request
-	version  mcp.Version             // known, and set, before the client hears of it
-	opening  bool                    // an initialize is being answered
-	backlog  []queued                // what came behind the initialize being answered
-	room     chan struct{}           // closed when the backlog has room again; nil: nobody waits for that
-	catching bool                    // the backlog is being taken: what comes waits behind it
-	inFlight map[jsonrpc.ID]*reply   // by the ids in use
-	lasting  map[*reply]struct{}     // what was answered and goes on
-	running  int                     // also those whose id a cancellation freed
-	ended    bool                    // conv's server is gone: nothing begins in it any more
-	why      error                   // it ended
-	closed   bool
-	cause    error          // of closing
-	work     sync.WaitGroup // requests, until they are answered and nothing runs for them
+	in        sync.Mutex // guards what follows
+	conv      downstream.Conversation
+	pusher    *pusher                 // of conv, or of the one that is being opened
+	modern    downstream.Conversation // serves what belongs to no session; nil before the first such request
+	version   mcp.Version             // known, and set, before the client hears of it
+	opening   bool                    // an initialize is being answered
+	answering bool                    // and its client may have read that already
+	backlog   []queued                // what came behind the initialize being answered
+	room      chan struct{}           // closed when the backlog has room again; nil: nobody waits for that
+	catching  bool                    // the backlog is being taken: what comes waits behind it
+	inFlight  map[jsonrpc.ID]*reply   // by the ids in use
+	lasting   map[*reply]struct{}     // what was answered and goes on
+	running   int                     // also those whose id a cancellation freed
+	ended     bool                    // conv's server is gone: nothing begins in it any more
+	why       error                   // it ended
+	closed    bool
+	cause     error          // of closing
+	work      sync.WaitGroup // requests, until they are answered and nothing runs for them
 }
 
 // queued is a message that waits, and where its response goes.

@@ -71,6 +71,9 @@ func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([
 		conv, result, err = c.backend.Open(c.ctx, c.caller, req, push)
 	}
 	leave()
+	c.in.Lock()
+	c.answering = true
+	c.in.Unlock()
 	if err != nil {
 		answer(jsonrpc.AppendError(nil, req.ID, c.openError(err)))
 	} else {
@@ -80,26 +83,32 @@ func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([
 		answer(jsonrpc.AppendResult(nil, req.ID, result))
 	}
 	c.in.Lock()
-	c.opening = false
+	c.opening, c.answering = false, false
 	closed, cause := c.closed, c.cause
 	if err == nil && !closed {
 		c.conv = conv
 	}
+	q := c.nextLocked(false) // at once: what comes now is to come behind it
 	c.in.Unlock()
 	if err == nil && closed {
 		conv.Close(cause)
 	}
-	for q := c.next(false); q != nil; q = c.next(true) {
+	for ; q != nil; q = c.next() {
 		q.hold.Release() // it is charged again as what it becomes
 		c.handle(&q.msg, q.held, q.own, true, q.answer)
 	}
 }
 
-// next returns what is to be taken next of the backlog. What comes meanwhile waits at its end. It is nil where there is no more,
-// where that waits for another initialize, which came behind this one, or where somebody else is at it; at says that the caller is.
-func (c opening) next(at bool) *queued {
+// next is nextLocked for who is at it.
+func (c opening) next() *queued {
 	c.in.Lock()
 	defer c.in.Unlock()
+	return c.nextLocked(true)
+}
+
+// nextLocked returns what is to be taken next of the backlog. What comes meanwhile waits at its end. It is nil where there is no more,
+// where that waits for another initialize, which came behind this one, or where somebody else is at it; at says that the caller is.
+func (c opening) nextLocked(at bool) *queued {
 	if c.catching && !at {
 		return nil
 	}

@@ -163,12 +163,13 @@ func (c *Channel) take(msg *jsonrpc.Message, held int, own bool, answer func([]b
 	c.handle(msg, held, own, false, answer)
 }
 
-// waitForRoom has the reader wait while the backlog is being taken, and full: who takes it waits for a relayed server to read, as the
-// reader would. Nothing is dropped for that.
+// waitForRoom has the reader wait while the backlog is full, and its client may know of the answer to initialize: who takes the backlog
+// may wait for a relayed server to read, as the reader would. Nothing is dropped for that.
 func (c *Channel) waitForRoom() {
 	for {
 		c.in.Lock()
-		if !c.catching || c.opening || c.closed || len(c.backlog) < c.opt.MaxPending {
+		waits := c.answering || c.catching && !c.opening
+		if !waits || c.closed || len(c.backlog) < c.opt.MaxPending {
 			c.in.Unlock()
 			return
 		}

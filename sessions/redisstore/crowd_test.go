@@ -124,11 +124,10 @@ func TestASmallRecordInLineDoesNotOutliveItsSession(t *testing.T) {
 	m := newMob(t, 100)
 	committed, ended := make(chan error), make(chan error)
 	ctx := store.WithTurn(t.Context(), store.Turn{Owner: "greedy"})
-	before := m.underway()
 	go func() {
 		committed <- m.store.Commit(ctx, "s", store.Change{Kind: store.Flow, ID: "1", TTL: time.Hour, Value: []byte("x")})
 	}()
-	m.await("a change in line", func(_, waiting int64) bool { return waiting == before/waits+1 })
+	m.await("a change in line", func(underway, waiting int64) bool { return underway/m.size+waiting == 102 })
 	go func() { ended <- m.store.End(t.Context(), "s") }()
 	over := func() bool {
 		m.store.underway.mu.Lock()
