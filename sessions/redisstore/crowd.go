@@ -77,11 +77,21 @@ func (c *crowd) inTurn(ctx context.Context, session string, bytes int, operation
 	return store.Slow(operation(ctx))
 }
 
-// read makes an operation that reads what is small of a session.
+// read makes an operation that reads what is small of a session. Once it is on its way it goes on to its end, or to its time's, though
+// nobody waits for it any more: the reply comes over the connection all the same, before everybody else's, and counts until then.
 func (s *Store) read(ctx context.Context, session string, operation func(context.Context) error) error {
+	toItsEnd := func(ctx context.Context) error {
+		ends, ok := ctx.Deadline()
+		if !ok {
+			ends = time.Now().Add(largeTimeout)
+		}
+		bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), ends)
+		defer cancel()
+		return operation(bounded)
+	}
 	if !s.crowd.enter(readCosts) {
-		return s.crowd.inTurn(ctx, session, readCosts, operation)
+		return s.crowd.inTurn(ctx, session, readCosts, toItsEnd)
 	}
 	defer s.crowd.leave(readCosts)
-	return operation(ctx)
+	return toItsEnd(ctx)
 }

@@ -153,6 +153,34 @@ func TestASmallRecordInLineDoesNotOutliveItsSession(t *testing.T) {
 	}
 }
 
+// Clients that gave up reads one after the other had the connection full of replies that nobody counted.
+func TestAReadThatIsGivenUpCountsUntilItsReplyIsThere(t *testing.T) {
+	f := newSlowServer(t)
+	m := &mob{t: t, server: f, store: open(t, "redis://"+f.Addr().String()), goOn: sync.OnceFunc(func() { close(f.goOn) })}
+	t.Cleanup(m.goOn)
+	m.size = eachCosts + 1
+	m.commit("held", "held")
+	<-f.stalled
+	before := m.underway()
+	ctx, leave := context.WithCancel(t.Context())
+	read := make(chan error, 1)
+	go func() {
+		_, err := m.store.Get(ctx, store.Address{Session: "s", Kind: store.Flow, ID: "1"})
+		read <- err
+	}()
+	m.await("the read", func(underway, _ int64) bool { return underway == before+readCosts })
+	leave()
+	if now := m.underway(); now != before+readCosts {
+		t.Errorf("%d bytes are under way, want %d", now, before+readCosts)
+	}
+	m.goOn()
+	if err := <-read; !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the read: %v", err)
+	}
+	m.await("the reply", func(underway, _ int64) bool { return underway <= before })
+	m.writing.Wait()
+}
+
 // Who waits in the crowd gives up with its context, is no outage, and has time from its turn on.
 func TestWhoWaitsInTheCrowdHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
