@@ -2,8 +2,8 @@ package stream
 
 import (
 	"net/http"
-	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -79,7 +79,7 @@ func (c *Response) park(r *http.Request, get bool) bool {
 	c.mu.Lock()
 	begun := c.begun // and so is flushed, since nobody writes while the stream is held
 	c.mu.Unlock()
-	if !begun || !e.quiet.Park(c.w, r, c, &delivery{c.stream, e, c.set, get, c.end}) {
+	if !begun || !e.quiet.Park(c.w, r, c, &delivery{c.stream, e, c.set, get, c.term}) {
 		c.stream.Release(c)
 		return false
 	}
@@ -92,7 +92,7 @@ type delivery struct {
 	endpoint *Endpoint
 	set      *Set // nil without a session
 	get      bool // a GET, which counts as a use of its session
-	end      time.Time
+	term     downstream.Term
 }
 
 // Frame implements quiet.Stream.
@@ -104,7 +104,7 @@ func (d *delivery) Frame(buf *[]byte, stream, seq uint64, data []byte) {
 func (d *delivery) Listens() bool { return d.get && isStandalone(d.ID()) }
 
 // Lapsed implements quiet.Stream.
-func (d *delivery) Lapsed() bool { return isPast(d.end) }
+func (d *delivery) Lapsed() bool { return d.term.Over() }
 
 // Over implements quiet.Stream.
 func (d *delivery) Over(err error) {
