@@ -117,7 +117,11 @@ func (p *problems) issuers(auth *Auth, label string) {
 	for _, one := range [...][2]string{{"issuer", auth.Issuer}, {"idp.issuer", auth.IDP.Issuer}, {"clients.issuer", auth.Clients.Issuer}} {
 		key, text := one[0], one[1]
 		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
-			p.add(label+key, "%s is no issuer; write its URL, like https://login.example.com", shown(text))
+			named := ""
+			if !strings.Contains(text, "@") { // before which may be a password
+				named = shown(text) + " "
+			}
+			p.add(label+key, "%sis no issuer; write its URL, like https://login.example.com", named)
 		}
 	}
 }

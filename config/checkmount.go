@@ -78,8 +78,8 @@ func (p *problems) path(endpoint, label string) {
 	}
 }
 
-// upstream judges the URL. Messages show only scheme and host: the rest may
-// hold a password or a token.
+// upstream judges the URL. Messages show nothing of it: it may hold a password or a token, and of a password that is not escaped a part
+// looks like the host.
 func (p *problems) upstream(text, label string) {
 	key := label + "upstream"
 	u, err := url.Parse(text)
@@ -91,9 +91,9 @@ func (p *problems) upstream(text, label string) {
 	case u.Host == "":
 		p.add(key, "names no host; write it like https://mcp.example.com/mcp")
 	case u.User != nil:
-		p.add(key, "(at %s) carries a user name or password; set an Authorization header under headers instead", shown(u.Host))
+		p.add(key, "carries a user name or password; set an Authorization header under headers instead")
 	case u.Fragment != "":
-		p.add(key, "(at %s) has a fragment (#…), which no server ever sees; remove it", shown(u.Host))
+		p.add(key, "has a fragment (#…), which no server ever sees; remove it")
 	}
 }
 

@@ -29,7 +29,7 @@ func (h connections) openSSE(w http.ResponseWriter, r *http.Request, messages st
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
 	id := sessions.NewID()
 	c := channel.New(r.Context(), h.channelOptions(r, id, account), h.backend, caller, observe.HTTPSSE, s.message)
-	c.WatchCredentials(session.Expiry(caller.Authorization))
+	c.WatchCredentials(h.opt.term(caller.Authorization))
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
 		h.refusals.refuseConnection(w)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -340,6 +341,57 @@ type untilOver struct{ *fakeConv }
 func (l *untilOver) Serve(ctx context.Context, _ downstream.Caller, req downstream.Request, out downstream.Reply) {
 	<-ctx.Done()
 	out.Finish(downstream.Result(req.ID, []byte(`{"over":true}`)))
+}
+
+// A connection whose key the issuer has withdrawn went on making calls, and what only listens went on listening.
+func TestNothingLastsLongerThanItsTokensKey_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const echo = `{"jsonrpc":"2.0","id":9,"method":"echo"}`
+		b := newFake()
+		var gone atomic.Bool
+		_, p := servePipe(t, Options{
+			Principal: func(*http.Request) string { return "alice" },
+			Admit:     func(*http.Request) *downstream.Refusal { return nil }, // other tokens are good
+			Withdrawn: func(auth string) func() bool {
+				return func() bool { return gone.Load() && auth == "Bearer opaque" }
+			},
+		}, b)
+		handed := make(chan error, 1)
+		b.modern = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			handed <- context.Cause(r.Context())
+		})
+		c, other := hear(socket(t, p, "Bearer opaque")), hear(socket(t, p, "Bearer other"))
+		say(t, c.Conn, hold)
+		k := <-b.held
+		p.asUser("Bearer opaque")
+		p.initialize(mcp.V20250618)
+		p.async(hold)
+		held := <-b.held
+		held.Send([]byte(note))
+		ended := make(chan struct{})
+		get := p.get("")
+		go func() {
+			_, _ = io.Copy(io.Discard, get.Body)
+			close(ended)
+		}()
+		modern := *p
+		modern.session = ""
+		modern.async(`{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		want(t, "what has ended while the key was good", len(handed), 0)
+		want(t, "a call", c.say(t, echo), `{"jsonrpc":"2.0","id":9,"result":{}}`)
+		gone.Store(true)
+		want(t, "a call at once", c.say(t, echo), refusedFor("9"))
+		want(t, "somebody else's", other.say(t, echo), `{"jsonrpc":"2.0","id":9,"result":{}}`)
+		<-ended
+		want(t, "why what is handed on ends", <-handed, downstream.ErrLapsed)
+		go k.finish(`{}`)
+		want(t, "what is under way", c.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		c.wantLapsed(t)
+		held.finish(`{}`)
+	})
 }
 
 // Issuers write when a token ends in several ways.

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/rates"
 	"github.com/mcpbridge/bridge/internal/turns"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -46,6 +47,9 @@ type Options struct {
 	// Admit judges the credentials of a request before anything else is done with it; nil
 	// is all right. Without it the upstream alone does that. With it Principal must be set.
 	Admit func(*http.Request) *downstream.Refusal
+	// Withdrawn returns what tells, for as long as something lasts that was opened with credentials which Admit took,
+	// whether it would refuse them by now, whatever their time. That does not wait for anybody; nil: nobody can tell.
+	Withdrawn func(authorization string) (withdrawn func() bool)
 	// Challenge returns the challenges of the upstream as the client of a request is to
 	// see them; nil: as they are.
 	Challenge func(r *http.Request, challenges []string) []string
@@ -164,4 +168,13 @@ func (o Options) withDefaults() Options {
 // wait in the store, so that a client loses none which has no more open than that.
 func (o *Options) maxOwed() int {
 	return int(float64(o.MaxInFlight)*o.Rates.Most()) + o.MaxUnloaded
+}
+
+// term is how long credentials last that have just been admitted.
+func (o *Options) term(authorization string) downstream.Term {
+	term := downstream.Term{Ends: session.Expiry(authorization)}
+	if o.Withdrawn != nil {
+		term.Withdrawn = o.Withdrawn(authorization)
+	}
+	return term
 }

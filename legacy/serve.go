@@ -5,12 +5,11 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -92,21 +91,41 @@ func (h *HTTP) handOnStream(w http.ResponseWriter, r *http.Request, body []byte,
 		return
 	}
 	defer leave()
-	if end := h.credentialsEnd(r); !end.IsZero() {
-		ctx, cancel := context.WithDeadlineCause(r.Context(), end, downstream.ErrLapsed)
-		defer cancel()
+	if h.opt.Admit != nil {
+		ctx, end := context.WithCancelCause(r.Context())
+		defer end(nil)
+		l := &hearsUntil{ctx: ctx, end: end, term: h.credentialsEnd(r)}
+		l.beat.Item = l
+		h.pings.Add(&l.beat)
+		defer l.beat.Remove()
 		r = r.WithContext(ctx)
 	}
 	h.handOnCharged(w, r, body, next, id)
 }
 
 // credentialsEnd returns when what only listens is to end, since the credentials of its request do and nobody else
-// looks at them; zero: never. Its client comes back with newer ones.
-func (h *HTTP) credentialsEnd(r *http.Request) (end time.Time) {
+// looks at them; the zero Term: never. Its client comes back with newer ones.
+func (h *HTTP) credentialsEnd(r *http.Request) (term downstream.Term) {
 	if h.opt.Admit == nil {
-		return end
+		return term
 	}
-	return session.Expiry(web.Header(r.Header, "Authorization"))
+	return h.opt.term(web.Header(r.Header, "Authorization"))
+}
+
+// hearsUntil is what was handed on and never ends by itself, on the agenda of the janitor.
+type hearsUntil struct {
+	beat agenda.Entry
+	ctx  context.Context
+	end  context.CancelCauseFunc
+	term downstream.Term
+}
+
+// Due implements agenda.Item.
+func (l *hearsUntil) Due() (again bool) {
+	if l.ctx.Err() == nil && l.term.Over() {
+		l.end(downstream.ErrLapsed)
+	}
+	return l.ctx.Err() == nil
 }
 
 // handOnCharged hands on what is charged for as long as that takes.

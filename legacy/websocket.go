@@ -37,7 +37,7 @@ func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	id := sessions.NewID()
 	c := channel.New(r.Context(), h.channelOptions(r, id, account), h.backend, caller, observe.WebSocket, ws.Write)
-	c.WatchCredentials(session.Expiry(caller.Authorization))
+	c.WatchCredentials(h.opt.term(caller.Authorization))
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
 		_ = ws.Close(transport.CloseGoingAway, h.farewell().Error())

@@ -16,7 +16,7 @@ func (o *Options) guard() {
 	}
 	o.Legacy.Challenge = o.Resource.Challenge
 	if o.Resource.Checks() {
-		o.Legacy.Admit, o.Legacy.Principal = admission(o.Resource), o.Resource.Principal
+		o.Legacy.Admit, o.Legacy.Principal, o.Legacy.Withdrawn = admission(o.Resource), o.Resource.Principal, o.Resource.Withdrawn
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 )
@@ -107,6 +108,24 @@ func (s *Resource) Admit(r *http.Request) *Refusal {
 	}
 	refusal.Challenge = "Bearer " + strings.Join(params, ", ")
 	return refusal
+}
+
+// Withdrawn returns what tells, for as long as something lasts that was opened with the Authorization header of an admitted
+// request, whether the key is published no more under which its token was good. It asks nobody, and costs next to nothing.
+func (s *Resource) Withdrawn(authorization string) (withdrawn func() bool) {
+	tokens := s.source.(*checked).tokens
+	who, bad := tokens.judge(authorization)
+	if bad != nil { // it was admitted a moment ago
+		return func() bool { return true }
+	}
+	var seen atomic.Pointer[published]
+	return func() bool {
+		known := tokens.keys.known.Load()
+		if known != seen.Load() && known.has(who.key) {
+			seen.Store(known)
+		}
+		return known != seen.Load()
+	}
 }
 
 // Principal names whom an admitted request acts for: the issuer's subject, whatever

@@ -3,6 +3,7 @@ package resource
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"errors"
 	"io"
 	"net/http"
@@ -65,34 +66,42 @@ var (
 	errSignature = errors.New("no key of the issuer has signed it")
 )
 
+// has reports whether a key is among these.
+func (p *published) has(key *jose.JSONWebKey) bool {
+	return slices.ContainsFunc(p.keys, func(k jose.JSONWebKey) bool {
+		public, ok := k.Key.(interface{ Equal(crypto.PublicKey) bool })
+		return ok && k.KeyID == key.KeyID && k.Algorithm == key.Algorithm && public.Equal(key.Key)
+	})
+}
+
 // open returns the kind that a token says it is of (typ), and what its signature is for.
-// The error is errNoKeys when nobody can tell. by is under which keys it was found good.
-func (k *keySet) open(token string) (kind string, payload []byte, by *published, err error) {
+// The error is errNoKeys when nobody can tell. by is under which keys it was found good, key the one of them.
+func (k *keySet) open(token string) (kind string, payload []byte, by *published, key *jose.JSONWebKey, err error) {
 	signed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
-		return "", nil, nil, err
+		return "", nil, nil, nil, err
 	}
 	kind, _ = signed.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
 	if by = k.known.Load(); by != nil {
-		if payload = opened(signed, by.keys); payload != nil {
-			return kind, payload, by, nil
+		if payload, key = opened(signed, by.keys); payload != nil {
+			return kind, payload, by, key, nil
 		}
 	}
 	if err = k.ask(); err != nil {
-		return "", nil, nil, errNoKeys
+		return "", nil, nil, nil, errNoKeys
 	}
 	if by = k.known.Load(); by == nil {
-		return "", nil, nil, errNoKeys
+		return "", nil, nil, nil, errNoKeys
 	}
-	if payload = opened(signed, by.keys); payload == nil {
-		return "", nil, nil, errSignature
+	if payload, key = opened(signed, by.keys); payload == nil {
+		return "", nil, nil, nil, errSignature
 	}
-	return kind, payload, by, nil
+	return kind, payload, by, key, nil
 }
 
-// opened returns what one of these keys has signed, nil: none has. A key that is for one
+// opened returns what one of these keys has signed, and which; nil: none has. A key that is for one
 // algorithm checks no other one (RFC 7517, section 4.4).
-func opened(signed *jose.JSONWebSignature, keys []jose.JSONWebKey) []byte {
+func opened(signed *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, *jose.JSONWebKey) {
 	head := signed.Signatures[0].Protected
 	for i := range keys {
 		key := &keys[i]
@@ -100,10 +109,10 @@ func opened(signed *jose.JSONWebSignature, keys []jose.JSONWebKey) []byte {
 			continue
 		}
 		if payload, err := signed.Verify(key); err == nil {
-			return payload
+			return payload, key
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // ask looks for newer keys, unless that was done a moment ago. The answer serves others, too, so that it

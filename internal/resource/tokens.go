@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/bearer"
@@ -19,7 +20,8 @@ type identity struct {
 	principal string
 	scopes    []string
 	expires   time.Time
-	by        *published // under which of the issuer's keys
+	by        *published       // what the issuer published then
+	key       *jose.JSONWebKey // one of these: that which has signed
 }
 
 // has reports whether all scopes are among those of the token.
@@ -91,7 +93,7 @@ func (t *tokens) judge(header string) (*identity, *badToken) {
 }
 
 func (t *tokens) verify(token string) (*identity, *badToken) {
-	kind, signed, by, err := t.keys.open(token)
+	kind, signed, by, key, err := t.keys.open(token)
 	said := bearer.Claims("Bearer " + token) // nil when a name is there twice
 	switch {
 	case errors.Is(err, errNoKeys):
@@ -106,7 +108,7 @@ func (t *tokens) verify(token string) (*identity, *badToken) {
 	}
 	who, bad := claimSet(said).judge(t.issuer, t.audience, time.Now())
 	if bad == nil {
-		who.by = by
+		who.by, who.key = by, key
 	}
 	return who, bad
 }

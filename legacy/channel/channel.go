@@ -286,9 +286,8 @@ func (c *Channel) broken() bool {
 }
 
 // WatchCredentials begins to look after the credentials that the connection came with.
-// Their time is over at expires; zero: that is unknown.
-func (c *Channel) WatchCredentials(expires time.Time) {
-	c.lapse.matters, c.lapse.expires = true, expires
+func (c *Channel) WatchCredentials(term downstream.Term) {
+	c.lapse.matters, c.lapse.term = true, term
 }
 
 // KeepAlive has the connection pinged after silence of this length, by whoever runs the

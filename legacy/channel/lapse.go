@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -22,7 +21,7 @@ var ErrLapsed = errors.New("the credentials of this connection are no longer val
 type lapse struct {
 	matters bool
 	refused atomic.Bool // by the upstream, with 401
-	expires time.Time   // zero: unknown
+	term    downstream.Term
 }
 
 // note takes the upstream's refusal of a call that carried the credentials.
@@ -38,7 +37,7 @@ func (l *lapse) over() bool { return l.matters && l.refused.Load() || l.expired(
 // expired reports whether nothing may begin any more. What the server has refused it goes on judging
 // by itself: it may take the same credentials for something else.
 func (l *lapse) expired() bool {
-	return l.matters && !l.expires.IsZero() && !time.Now().Before(l.expires)
+	return l.matters && l.term.Over()
 }
 
 // lapsing is the part of a connection that ends with its credentials. It has no state of its own.

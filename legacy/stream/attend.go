@@ -2,8 +2,8 @@ package stream
 
 import (
 	"net/http"
-	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -80,7 +80,7 @@ func (c *Response) park(r *http.Request, get bool) bool {
 	c.mu.Lock()
 	begun := c.begun // and so is flushed, since nobody writes while the stream is held
 	c.mu.Unlock()
-	if !begun || !e.quiet.Park(c.w, r, c, &delivery{c.stream, e, c.set, get, c.end}) {
+	if !begun || !e.quiet.Park(c.w, r, c, &delivery{c.stream, e, c.set, get, c.term}) {
 		c.stream.Release(c)
 		return false
 	}
@@ -93,7 +93,7 @@ type delivery struct {
 	endpoint *Endpoint
 	set      *Set // nil without a session
 	get      bool // a GET, which counts as a use of its session
-	end      time.Time
+	term     downstream.Term
 }
 
 // Frame implements quiet.Stream.
@@ -105,7 +105,7 @@ func (d *delivery) Frame(to *message.Frames, stream, seq uint64, data []byte) {
 func (d *delivery) Listens() bool { return d.get && isStandalone(d.ID()) }
 
 // Lapsed implements quiet.Stream.
-func (d *delivery) Lapsed() bool { return isPast(d.end) }
+func (d *delivery) Lapsed() bool { return d.term.Over() }
 
 // Over implements quiet.Stream.
 func (d *delivery) Over(err error) {

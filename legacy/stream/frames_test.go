@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
@@ -19,7 +20,7 @@ func TestWhatIsLongIsNotCopiedForEachClient(t *testing.T) {
 	w := httptest.NewRecorder()
 	w.Body.Grow(2 * len(text))
 	e := NewEndpoint(Options{WriteTimeout: time.Minute, Gate: gate.New()})
-	c := e.newResponse(w, sessions.NewVolatileStream(sessions.Limits{}), nil, time.Time{})
+	c := e.newResponse(w, sessions.NewVolatileStream(sessions.Limits{}), nil, downstream.Term{})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	c.Write(1, 1, text)

@@ -14,21 +14,21 @@ import (
 	"github.com/mcpbridge/bridge/sse"
 )
 
-// Listen serves a GET with the stream that belongs to no call, until end, if that is not zero. It
+// Listen serves a GET with the stream that belongs to no call, until its term is over. It
 // reports false, and answers nothing, when the session has ended.
-func (s *Set) Listen(w http.ResponseWriter, r *http.Request, end time.Time) bool {
+func (s *Set) Listen(w http.ResponseWriter, r *http.Request, term downstream.Term) bool {
 	st := s.ensureStandalone()
 	if st == nil {
 		return false
 	}
-	s.attach(w, r, st, end, func(c *Response) { s.listen(c, st, false, 0) })
+	s.attach(w, r, st, term, func(c *Response) { s.listen(c, st, false, 0) })
 	return true
 }
 
 // Resume serves a GET with exactly the stream of the event that the client saw last
-// (E-21), if it is the caller's: that of no call until end, if that is not zero. remind is told of questions after
+// (E-21), if it is the caller's: that of no call until its term is over. remind is told of questions after
 // it that are not kept any more.
-func (s *Set) Resume(w http.ResponseWriter, r *http.Request, caller *downstream.Caller, last EventID, end time.Time, remind func(questions []string)) {
+func (s *Set) Resume(w http.ResponseWriter, r *http.Request, caller *downstream.Caller, last EventID, term downstream.Term, remind func(questions []string)) {
 	st, seq := s.FindFor(caller, last.Stream), last.Seq
 	switch {
 	case st == nil || !st.Holds(seq):
@@ -40,12 +40,12 @@ func (s *Set) Resume(w http.ResponseWriter, r *http.Request, caller *downstream.
 		w.WriteHeader(http.StatusNoContent)
 	case isStandalone(last.Stream):
 		s.endpoint.resumed(observe.Replayed)
-		s.attach(w, r, st, end, func(c *Response) {
+		s.attach(w, r, st, term, func(c *Response) {
 			c.remind(seq)
 			s.listen(c, st, true, seq)
 		})
 	default:
-		s.attach(w, r, st, time.Time{}, func(c *Response) { s.resume(c, st, seq, remind) })
+		s.attach(w, r, st, downstream.Term{}, func(c *Response) { s.resume(c, st, seq, remind) })
 	}
 }
 
@@ -75,9 +75,9 @@ func (s *Set) RefuseEventID(w http.ResponseWriter) {
 
 // attach serves a GET: the goroutine waits until the stream, the client or a
 // newer GET ends it, or until it is no longer needed.
-func (s *Set) attach(w http.ResponseWriter, r *http.Request, st *sessions.Stream, end time.Time, join func(*Response)) {
+func (s *Set) attach(w http.ResponseWriter, r *http.Request, st *sessions.Stream, term downstream.Term, join func(*Response)) {
 	s.attached.Add(1)
-	c := s.endpoint.newResponse(w, st, s, end)
+	c := s.endpoint.newResponse(w, st, s, term)
 	c.request = r
 	defer c.Leave()
 	join(c) // before the head: a client that sees it is listening

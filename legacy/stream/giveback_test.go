@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -80,7 +81,7 @@ func TestAResultThatWasFetchedMakesRoom(t *testing.T) {
 	want(t, "a newcomer beside one that is owed", errors.Is(err, budget.ErrFull), true)
 	status, _ := s.resumed("1-1")
 	want(t, "it is fetched", status, 200)
-	c := s.endpoint.newResponse(httptest.NewRecorder(), st, s, s.until(st))
+	c := s.endpoint.newResponse(httptest.NewRecorder(), st, s, downstream.Term{Ends: s.until(st)})
 	st.Attach(c, 1)
 	_, err = memory.Open("new")
 	want(t, "while somebody fetches it again", errors.Is(err, budget.ErrFull), true)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -36,13 +37,13 @@ type Response struct {
 	beat     agenda.Entry
 	endpoint *Endpoint
 	stream   *sessions.Stream
-	set      *Set          // nil without a session: then nothing can be resumed, and events have no ids
-	fixed    atomic.Bool   // it cannot be parked
-	until    time.Time     // when the client is to come again instead (poll.go); zero: never
-	end      time.Time     // when its credentials end, and so does it; zero: never
-	over     atomic.Bool   // no event follows
-	wake     chan struct{} // tells Attend that over was set, or that it is time to rest
-	work     chan func()   // for the goroutine that would only wait in Attend otherwise
+	set      *Set            // nil without a session: then nothing can be resumed, and events have no ids
+	fixed    atomic.Bool     // it cannot be parked
+	until    time.Time       // when the client is to come again instead (poll.go); zero: never
+	term     downstream.Term // of its credentials, with which it ends
+	over     atomic.Bool     // no event follows
+	wake     chan struct{}   // tells Attend that over was set, or that it is time to rest
+	work     chan func()     // for the goroutine that would only wait in Attend otherwise
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
@@ -71,7 +72,7 @@ func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of st
 	} else {
 		st = set.add(of)
 	}
-	c := e.newResponse(w, st, set, time.Time{})
+	c := e.newResponse(w, st, set, downstream.Term{})
 	c.request = r
 	st.Attach(c, 0)
 	if set != nil && message.Priming(set.session.Version) {
@@ -80,9 +81,9 @@ func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of st
 	return st, c
 }
 
-func (e *Endpoint) newResponse(w http.ResponseWriter, st *sessions.Stream, set *Set, end time.Time) *Response {
+func (e *Endpoint) newResponse(w http.ResponseWriter, st *sessions.Stream, set *Set, term downstream.Term) *Response {
 	c := &Response{
-		endpoint: e, stream: st, set: set, until: set.until(st), end: end, wake: make(chan struct{}, 1), work: make(chan func()),
+		endpoint: e, stream: st, set: set, until: set.until(st), term: term, wake: make(chan struct{}, 1), work: make(chan func()),
 		w: w, rc: *http.NewResponseController(w),
 	}
 	c.beat.Item = c
@@ -269,7 +270,7 @@ func (c *Response) Due() (again bool) {
 	if c.over.Load() {
 		return false
 	}
-	if isPast(c.end) {
+	if c.term.Over() {
 		c.stream.Detach(c)
 		c.End(nil)
 		return false
@@ -280,9 +281,6 @@ func (c *Response) Due() (again bool) {
 	}
 	return true
 }
-
-// isPast reports whether a time has come that is not zero.
-func isPast(end time.Time) bool { return !end.IsZero() && !time.Now().Before(end) }
 
 func (c *Response) beginLocked() {
 	if c.begun {

@@ -51,7 +51,7 @@ func get(serve func(w http.ResponseWriter, r *http.Request)) (status int, body s
 func (s *Set) resumed(id string) (status int, body string) {
 	last, _ := ParseEventID(id)
 	return get(func(w http.ResponseWriter, r *http.Request) {
-		s.Resume(w, r, &downstream.Caller{}, last, time.Time{}, nil)
+		s.Resume(w, r, &downstream.Caller{}, last, downstream.Term{}, nil)
 	})
 }
 
@@ -113,7 +113,7 @@ func TestPushedMessagesWaitForTheClientToListen(t *testing.T) {
 			s.Push(key, fmt.Appendf(nil, "%s%d", key, n))
 		}
 		w, served := httptest.NewRecorder(), make(chan bool)
-		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Time{}) }()
+		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), downstream.Term{}) }()
 		synctest.Wait()
 		want(t, "it listens", s.Listening(), true)
 		s.Push("d", []byte("live"))
@@ -121,7 +121,7 @@ func TestPushedMessagesWaitForTheClientToListen(t *testing.T) {
 		want(t, "it was served", <-served, true)
 		want(t, "of each key the newest, the oldest key gave way", w.Body.String(), event("0-1", "b1")+event("0-2", "c3")+event("0-3", "live"))
 		want(t, "nobody listens", s.Listening(), false)
-		want(t, "afterwards", s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Time{}), false)
+		want(t, "afterwards", s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), downstream.Term{}), false)
 	})
 }
 
@@ -137,7 +137,7 @@ func TestOfWordsOnAListTheNewestIsKept(t *testing.T) {
 		s := set(t, 0)
 		s.account = account
 		w, served := httptest.NewRecorder(), make(chan bool)
-		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Time{}) }()
+		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), downstream.Term{}) }()
 		synctest.Wait()
 		before := memory.Used()
 		for n := range 1000 { // more than a log has: nobody is let go for it
@@ -317,7 +317,7 @@ func TestTheLastWordOfAClientThatCameBackAndHasLeftUnnoticedIsNotDelivered_E20(t
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
-	s.Resume(httptest.NewRecorder(), r, &downstream.Caller{}, id, time.Time{}, nil)
+	s.Resume(httptest.NewRecorder(), r, &downstream.Caller{}, id, downstream.Term{}, nil)
 	want(t, "it counts as delivered", st.Delivered(), false)
 	want(t, "somebody fetches it", st.Attached(), false)
 	_, body := s.resumed("1-1")

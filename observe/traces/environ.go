@@ -76,6 +76,9 @@ func endpointOf(variable func(string) string) (string, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: write a URL, like http://localhost:4318")
 	}
+	if _, rest, _ := strings.Cut(endpoint, "://"); strings.ContainsAny(rest[:strings.LastIndex(rest, "@")+1], "/?#") { // else it stands in errors, as host and path
+		return "", errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: a password must be percent-encoded: / is %2F, ? is %3F, # is %23, and @ elsewhere is %40")
+	}
 	return endpoint, nil
 }
 

@@ -261,6 +261,22 @@ func TestSpansGoToTheirCollectorAlone(t *testing.T) {
 	}
 }
 
+// Errors are logged: a query may hold a key, and of a password that was not escaped a part looks like the host.
+func TestNoErrorNamesTheCollectorsURL(t *testing.T) {
+	for _, url := range []string{"http://me:12/sesame@127.0.0.1:1", "http://sesame#12@127.0.0.1:1", "http://me:pass@sesame?12@127.0.0.1:1", "http://me:sesame/1@127.0.0.1:1"} {
+		if _, err := FromEnviron(environ("OTEL_EXPORTER_OTLP_ENDPOINT="+url), "v1"); err == nil || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	out, err := exporterOf(environ(), "http://sesame:sesame@127.0.0.1:1/sesame?key=sesame")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.ExportSpans(t.Context(), nil); err == nil || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("nobody is there: %v", err)
+	}
+}
+
 func TestVariablesThatAreWrongAreNamed(t *testing.T) {
 	const on = "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318"
 	for _, wrong := range []string{"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_SAMPLER=odd", "OTEL_EXPORTER_OTLP_TIMEOUT=soon",

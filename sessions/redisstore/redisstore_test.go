@@ -153,6 +153,44 @@ func TestBadURLsAreRefusedWithoutTheirPasswords(t *testing.T) {
 	}
 }
 
+// The start or the end of a password with a character that has to be escaped was in the error and in the log, and was looked up as a host.
+func TestNothingOfAPasswordThatIsNotEscapedIsShown(t *testing.T) {
+	for _, scheme := range []string{"redis://", "rediss://", "redis+sentinel://", "redis+cluster://"} {
+		for _, end := range []string{"", "/0", "/main", "?tls=true", "/main?prefix=x"} {
+			for _, user := range []string{"", "bridge"} {
+				for _, mark := range []string{"/", "?", "#", "/7?", "?tls=", "#@", "@/", "/@", "?prefix=1&"} {
+					notShown(t, scheme+user+":sesame"+mark+"opensesame@127.0.0.1:1"+end, "percent-encoded")
+				}
+			}
+		}
+		for url, want := range map[string]string{
+			"u:sesame":                          "is none", // the host was forgotten
+			"u:sesame/0":                        "is none",
+			"127.0.0.1:1,u:sesame":              "is none",
+			"[u:sesame]":                        "is none",
+			"127.0.0.1:1/m/sesame":              "is no",
+			"a/m?prefix=1&sesame=2":             "parameters",
+			"a/m?sentinel-password=open&sesame": "parameters",
+			"a/m?sentinel-password=100%sesame":  "escaping",
+			"a/m?sentinel-password=open;sesame": "escaping",
+			"a/m?sentinel-password=open#sesame": "percent-encoded",
+			"a/m?sentinel-password=open@sesame": "percent-encoded",
+		} {
+			notShown(t, scheme+url, want)
+		}
+	}
+	for _, url := range []string{"sesame://a", "sesame", "redis:u:sesame@a", "sesame/sesame@a"} {
+		notShown(t, url, "store's URL")
+	}
+}
+
+func notShown(t *testing.T, url, want string) {
+	t.Helper()
+	if _, _, err := parse(url); err == nil || strings.Contains(err.Error(), "sesame") || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got %v", url, err)
+	}
+}
+
 func flow(value string) store.Change {
 	return store.Change{Kind: store.Flow, ID: "f", Replaces: store.Any, TTL: time.Hour, Value: []byte(value)}
 }

@@ -1,12 +1,15 @@
 package redisstore
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +38,8 @@ var schemes = map[string]struct {
 	"redis+cluster":  {port: "6379", cluster: true},
 }
 
+var parameters = []string{"prefix", "tls", "ca", "cert", "key", "sentinel-user", "sentinel-password"}
+
 // parse reads a store's URL:
 //
 //	redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]             one server
@@ -44,25 +49,38 @@ var schemes = map[string]struct {
 //
 // Parameters: prefix of all keys (default "mcp-bridge:"); tls=true for Sentinels and
 // clusters; ca, cert and key, files in PEM; sentinel-user and sentinel-password.
+//
+// Errors quote nothing of which it is unknown whether it is a part of a password: one that
+// is not escaped looks like a host, a path or a parameter from there on.
 func parse(text string) (option rueidis.ClientOption, prefix string, err error) {
+	if !escaped(text) {
+		return option, "", errors.New("a password in the store's URL must be percent-encoded: / is %2F, ? is %3F, # is %23, and behind the hosts, where none has to stand, @ is %40")
+	}
 	text, hosts := cutHosts(text)
 	u, err := url.Parse(text)
 	if err != nil { // which quotes the URL
 		return option, "", errors.New("the store's URL can't be read: check it for characters that need escaping (%40 for @)")
 	}
 	scheme, known := schemes[u.Scheme]
-	if !known {
-		return option, "", fmt.Errorf("a store's URL does not begin with %q", u.Scheme)
+	if !known || u.Opaque != "" {
+		return option, "", errors.New("a store's URL begins with redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	}
-	query := u.Query()
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil { // which quotes it
+		return option, "", errors.New("the parameters of the store's URL can't be read: check them for characters that need escaping (%25 for %, %3B for ;)")
+	}
 	for name := range query {
-		if !strings.Contains(" prefix tls ca cert key sentinel-user sentinel-password ", " "+name+" ") {
-			return option, "", fmt.Errorf("a store's URL has no parameter %q", name)
+		if !slices.Contains(parameters, name) {
+			return option, "", errors.New("a store's URL has the parameters " + strings.Join(parameters, ", ") + " only; & in a value is %26")
 		}
+	}
+	list, err := addresses(hosts, scheme.port)
+	if err != nil {
+		return option, "", err
 	}
 	password, _ := u.User.Password()
 	option = rueidis.ClientOption{
-		InitAddress: addresses(hosts, scheme.port), Username: u.User.Username(), Password: password,
+		InitAddress: list, Username: u.User.Username(), Password: password,
 		ForceSingleClient: !scheme.cluster && !scheme.sentinel,
 		Dialer:            net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: writeTimeout,
 		CacheSizeEachConn: cacheBytes, ClientName: "mcp-bridge", ClientSetInfo: rueidis.DisableClientSetInfo,
@@ -98,6 +116,13 @@ func parse(text string) (option rueidis.ClientOption, prefix string, err error) 
 	return option, prefix, nil
 }
 
+// escaped reports whether what may be a user and a password, all that stands before the last @, has no character that ends
+// it in a URL, and whether there is no fragment, which would be ignored with what else it hides.
+func escaped(text string) bool {
+	_, rest, _ := strings.Cut(text, "://")
+	return !strings.ContainsAny(rest[:strings.LastIndex(rest, "@")+1], "/?#") && !strings.Contains(text, "#")
+}
+
 // cutHosts takes the hosts out of a URL: a list of them is none to package net/url.
 func cutHosts(text string) (rest, hosts string) {
 	scheme, rest, _ := strings.Cut(text, "://")
@@ -109,20 +134,24 @@ func cutHosts(text string) (rest, hosts string) {
 	return scheme + "://" + rest[:begin] + rest[end:], rest[begin:end]
 }
 
-// addresses splits hosts at commas and gives each one a port.
-func addresses(hosts, port string) []string {
+// addresses splits hosts at commas and gives each one a port. What is no host and no port may be a user and a password
+// behind which the host was forgotten.
+func addresses(hosts, port string) ([]string, error) {
 	var list []string
 	for host := range strings.SplitSeq(hosts, ",") {
-		if u := (&url.URL{Host: host}); u.Port() == "" {
-			name := u.Hostname()
-			if name == "" {
-				name = "localhost"
-			}
-			host = net.JoinHostPort(name, port)
+		u := &url.URL{Host: host}
+		name, own := u.Hostname(), u.Port()
+		if name == "" {
+			name = "localhost"
 		}
-		list = append(list, host)
+		_, notIP := netip.ParseAddr(name)
+		number, err := strconv.ParseUint(cmp.Or(own, port), 10, 16)
+		if err != nil || number == 0 || notIP != nil && strings.ContainsAny(name, ":[]") {
+			return nil, errors.New("a host of the store's URL is none: write HOST or HOST:PORT, after USER:PASSWORD@ if there is a password")
+		}
+		list = append(list, net.JoinHostPort(name, cmp.Or(own, port)))
 	}
-	return list
+	return list, nil
 }
 
 func databaseOf(text string, cluster bool) (int, error) {
@@ -131,7 +160,7 @@ func databaseOf(text string, cluster bool) (int, error) {
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 0 {
-		return 0, fmt.Errorf("%q is no number of a database", text)
+		return 0, errors.New("what the store's URL has after the hosts is no number of a database")
 	}
 	if cluster && number > 0 {
 		return 0, errors.New("a cluster has database 0 only")

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -139,8 +140,8 @@ func New(opt Options) (*Client, error) {
 func endpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("upstream URL is not valid: %w", err)
+	case err != nil: // which quotes what may be a password
+		return nil, errors.New("upstream URL is not valid")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("upstream URL needs the scheme http or https, not %q", upstream.Clip(u.Scheme))
 	case u.Host == "" || u.Hostname() == "":

@@ -189,9 +189,9 @@ func TestCloseEndsCallsAndRefusesNewOnes(t *testing.T) {
 }
 
 func TestEndpointURLs(t *testing.T) {
-	for _, u := range []string{"", "ftp://x", "http://", "http://:80", "//x", "http://u:p@x", "http://x:y", "http://\x00"} {
-		if _, err := New(Options{URL: u}); err == nil {
-			t.Errorf("%q was accepted", u)
+	for _, u := range []string{"", "ftp://x", "http://", "http://:80", "//x", "http://u:p@x", "http://x:y", "http://\x00", "http://u:sesame/p@x", "http://u:sesame#p@x"} {
+		if _, err := New(Options{URL: u}); err == nil || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%q: %v", u, err)
 		}
 	}
 }
