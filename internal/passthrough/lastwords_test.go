@@ -36,6 +36,13 @@ type begins struct {
 }
 
 // RoundTrip implements http.RoundTripper.
+// lapsesAfter returns a context that ends as the endpoint ends those of what only listens, once its credentials have had their time.
+func lapsesAfter(ctx context.Context, wait time.Duration) context.Context {
+	ctx, end := context.WithCancelCause(ctx)
+	time.AfterFunc(wait, func() { end(downstream.ErrLapsed) })
+	return ctx
+}
+
 func (s begins) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.text == "" {
 		s.asked <- struct{}{}
@@ -162,8 +169,7 @@ func TestASubscriptionThatIsHandedOnEndsWithItsToken_E24(t *testing.T) {
 				if r.Method = tc.method; tc.method == http.MethodPost {
 					r.Header.Set(mcp.HeaderMethod, mcp.MethodListen)
 				}
-				ctx, cancel := context.WithDeadlineCause(r.Context(), time.Now().Add(20*time.Second), downstream.ErrLapsed)
-				defer cancel()
+				ctx := lapsesAfter(r.Context(), 20*time.Second)
 				rec, aborted, took := passedTo(&slow{serve: tc.serves}, Options{Log: zerolog.New(&log)}, r.WithContext(ctx))
 				if aborted || took != 20*time.Second || rec.Code != tc.status || !strings.Contains(rec.Body.String(), tc.want) {
 					t.Errorf("it ends after %v with %d %q, aborted: %t", took, rec.Code, rec.Body, aborted)

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
@@ -60,8 +59,7 @@ func TestASubscriptionAtAProcessEndsWithItsToken_E24(t *testing.T) {
 		s, _ := stuck(nil)
 		p := NewProcess(ProcessOptions{Server: s})
 		defer p.Close()
-		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Minute), downstream.ErrLapsed)
-		defer cancel()
+		ctx := lapsesAfter(t.Context(), time.Minute)
 		rec := httptest.NewRecorder()
 		p.ServeHTTP(rec, request(mcp.MethodListen, "", `,"notifications":{}`).WithContext(ctx))
 		if want := `"id":"c","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"c"}}}`; !strings.Contains(rec.Body.String(), want) {
