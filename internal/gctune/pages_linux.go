@@ -10,17 +10,27 @@ import (
 // arena is what the runtime's heap grows by on Linux, in bytes and as its addresses are aligned.
 const arena = 64 << 20
 
-// advise has the pages of the heap up to bytes be huge ones, of 2 MiB, where the system offers such on advice
-// (/sys/kernel/mm/transparent_hugepage/enabled is madvise). The memory of a block of that size is the heap's from then on,
-// none of it in use; memory by which the heap grows later has ordinary pages.
-func advise(bytes uint64) {
+// stretch is the part of the address space in which the heap's first bytes lie.
+type stretch struct{ from, to uintptr }
+
+// reserve has the heap's addresses go on for bytes, as those of a block of that size of which nothing is touched,
+// and returns where they are. The block is the heap's from then on, none of it in use.
+func reserve(bytes uint64) *stretch {
 	if unsafe.Sizeof(uintptr(0)) < 8 {
-		return // arenas are small
+		return nil // arenas are small
 	}
 	block := make([]byte, bytes)
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(block)))
-	first := at &^ (arena - 1)
-	// Of what the heap has not used yet nothing is there, which the system says as an error, after it has heeded the advice elsewhere.
-	_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, first, at+uintptr(len(block))-first, unix.MADV_HUGEPAGE)
 	runtime.KeepAlive(block)
+	return &stretch{from: at &^ (arena - 1), to: at + uintptr(len(block))}
+}
+
+// advise has the pages of the stretch be huge ones, of 2 MiB, where the system offers such on advice
+// (/sys/kernel/mm/transparent_hugepage/enabled is madvise): those that are touched from now on, and by MADV_COLLAPSE
+// (Linux 6.1) those that were. Memory by which the heap grows beyond it has ordinary pages.
+func (s *stretch) advise() {
+	for _, advice := range []uintptr{unix.MADV_HUGEPAGE, unix.MADV_COLLAPSE} {
+		// Of what the heap has not used yet nothing is there, which the system says as an error, after it has heeded the advice elsewhere.
+		_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, s.from, s.to-s.from, advice)
+	}
 }
