@@ -27,7 +27,7 @@ const (
 	waits  = int64(1) << 40 // more than is ever under way
 
 	eachCosts = 256     // bytes of keys and commands with each operation
-	readCosts = 4 << 10 // for a reply of which only the server knows how large it is; it may be store.Large
+	readCosts = 4 << 10 // for a reply of which only the server knows how large it is: no more of it is asked for at first
 
 	// spare is for how long those that went in turn are under way at most: who has less of its own time left gets another.
 	spare = time.Second
@@ -77,21 +77,54 @@ func (c *crowd) inTurn(ctx context.Context, session string, bytes int, operation
 	return store.Slow(operation(ctx))
 }
 
-// read makes an operation that reads what is small of a session. Once it is on its way it goes on to its end, or to its time's, though
-// nobody waits for it any more: the reply comes over the connection all the same, before everybody else's, and counts until then.
-func (s *Store) read(ctx context.Context, session string, operation func(context.Context) error) error {
-	toItsEnd := func(ctx context.Context) error {
-		ends, ok := ctx.Deadline()
-		if !ok {
-			ends = time.Now().Add(largeTimeout)
+// read makes an operation that reads so many bytes of a session at most. Once it is on its way it goes on to its end, or to its time's,
+// though nobody waits for it any more: the reply comes over the connection all the same, before everybody else's, and counts until then.
+func read[T any](ctx context.Context, s *Store, session string, bytes int, operation func(context.Context) (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	begun, over := make(chan context.Context, 1), make(chan outcome, 1)
+	atOnce := s.crowd.enter(bytes)
+	go func() {
+		var o outcome
+		toItsEnd := func(ctx context.Context) error {
+			begun <- ctx
+			ctx, cancel := withoutWhoWaits(ctx)
+			defer cancel()
+			o.value, o.err = operation(ctx)
+			return o.err
 		}
-		bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), ends)
-		defer cancel()
-		return operation(bounded)
+		if atOnce {
+			_ = toItsEnd(ctx)
+			s.crowd.leave(bytes)
+		} else {
+			o.err = s.crowd.inTurn(ctx, session, bytes, toItsEnd)
+		}
+		over <- o
+	}()
+	select {
+	case o := <-over:
+		return o.value, o.err
+	case ctx = <-begun:
 	}
-	if !s.crowd.enter(readCosts) {
-		return s.crowd.inTurn(ctx, session, readCosts, toItsEnd)
+	select {
+	case o := <-over:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		if atOnce {
+			return none, ctx.Err()
+		}
+		return none, store.Slow(ctx.Err())
 	}
-	defer s.crowd.leave(readCosts)
-	return toItsEnd(ctx)
+}
+
+// withoutWhoWaits returns a context that ends by its time alone.
+func withoutWhoWaits(ctx context.Context) (context.Context, context.CancelFunc) {
+	ends, ok := ctx.Deadline()
+	if !ok {
+		ends = time.Now().Add(largeTimeout)
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), ends)
 }

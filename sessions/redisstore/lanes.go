@@ -200,14 +200,10 @@ func (u *underway) hasEnded(c *largeChanges) bool {
 	return c.ended
 }
 
-// getLarge reads a record that is large.
-func (s *Store) getLarge(ctx context.Context, at store.Address) (r store.Record, err error) {
+// getLarge reads a record that is large, of so many bytes.
+func (s *Store) getLarge(ctx context.Context, at store.Address, size int) (r store.Record, err error) {
 	key := s.keyOf(at)
-	bytes, err := s.client.Do(ctx, s.client.B().Strlen().Key(key).Build()).AsInt64()
-	if err != nil {
-		bytes = mostBulk // the user may not ask, perhaps
-	}
-	err = s.inTurn(ctx, at.Session, int(bytes), func(ctx context.Context) error {
+	err = s.inTurn(ctx, at.Session, size, func(ctx context.Context) error {
 		replies := s.apart.DoMulti(ctx, s.apart.B().Pttl().Key(key).Build(), s.apart.B().Arbitrary("GET").Keys(key).Blocking())
 		ttl, err := replies[0].AsInt64()
 		if err != nil {

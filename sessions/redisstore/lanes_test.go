@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,9 @@ type slowServer struct {
 	mu      sync.Mutex
 	scripts []string
 	keys    []string // the first one of each script
+
+	record atomic.Value    // a string, which is there under each key; unset: nothing is
+	asked  func(bytes int) // is told of what is asked for of it
 }
 
 func newSlowServer(t *testing.T) *slowServer {
@@ -48,8 +52,11 @@ func newSlowServer(t *testing.T) *slowServer {
 			}
 			f.work.Go(func() {
 				defer conn.Close()
+				var words, before []string
 				for r := bufio.NewReader(conn); ; {
-					words, err := f.command(r)
+					before = words
+					var err error
+					words, err = f.command(r)
 					if err != nil {
 						return
 					}
@@ -57,7 +64,7 @@ func newSlowServer(t *testing.T) *slowServer {
 						f.stalled <- words[3]
 						<-f.goOn
 					}
-					if _, err = io.WriteString(conn, f.reply(words)); err != nil {
+					if _, err = io.WriteString(conn, f.reply(words, before)); err != nil {
 						return
 					}
 				}
@@ -102,16 +109,17 @@ func (f *slowServer) command(r *bufio.Reader) (words []string, err error) {
 	return words, nil
 }
 
-func (f *slowServer) reply(words []string) string {
+// reply returns one, to what may end a transaction of what was before.
+func (f *slowServer) reply(words, before []string) string {
 	switch words[0] {
 	case "HELLO":
 		return "%2\r\n+version\r\n+7.0.0\r\n+proto\r\n:3\r\n"
 	case "PTTL":
 		return ":-2\r\n"
 	case "EXEC":
-		return "*2\r\n:-2\r\n$0\r\n\r\n"
-	case "GETRANGE", "GET":
-		return "$0\r\n\r\n"
+		return "*2\r\n:-2\r\n" + f.recorded(before)
+	case "GETRANGE", "GET", "STRLEN":
+		return f.recorded(words)
 	case "EVALSHA":
 		f.mu.Lock()
 		f.scripts, f.keys = append(f.scripts, words[1]), append(f.keys, words[3])
@@ -125,6 +133,25 @@ func (f *slowServer) reply(words []string) string {
 		return ":0\r\n"
 	}
 	return "+OK\r\n"
+}
+
+// recorded replies to what reads the record.
+func (f *slowServer) recorded(words []string) string {
+	record, _ := f.record.Load().(string)
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	switch words[0] {
+	case "STRLEN":
+		return ":" + strconv.Itoa(len(record)) + "\r\n"
+	case "GETRANGE":
+		last, _ := strconv.Atoi(words[3])
+		if f.asked != nil {
+			f.asked(last + 1)
+		}
+		record = record[:min(len(record), last+1)]
+	}
+	return "$" + strconv.Itoa(len(record)) + "\r\n" + record + "\r\n"
 }
 
 func large(id string) store.Change {

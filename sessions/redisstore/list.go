@@ -92,15 +92,13 @@ func (s *Store) sessions(keys []string) []string {
 }
 
 // Glance implements store.Glancer.
-func (s *Store) Glance(ctx context.Context, session string) (list []store.Record, err error) {
+func (s *Store) Glance(ctx context.Context, session string) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	err = s.read(ctx, session, func(ctx context.Context) error {
-		list, err = s.heads(ctx, []string{session})
-		return err
+	return read(ctx, s, session, readCosts, func(ctx context.Context) ([]store.Record, error) {
+		return s.heads(ctx, []string{session})
 	})
-	return list, err
 }
 
 // heads returns the records of sessions without values.

@@ -180,23 +180,55 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	return s.Fresh(ctx, at)
 }
 
-// Fresh implements store.Freshener.
-func (s *Store) Fresh(ctx context.Context, at store.Address) (r store.Record, err error) {
+// Fresh implements store.Freshener. Its first reply has all of nearly every record; one of which it has not is read at what it costs.
+func (s *Store) Fresh(ctx context.Context, at store.Address) (store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return store.Record{}, err
 	}
-	key := s.keyOf(at)
-	var replies []rueidis.RedisResult
-	var ttl int64
-	err = s.read(ctx, at.Session, func(ctx context.Context) error {
-		replies = s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Getrange().Key(key).Start(0).End(store.Large).Build())
-		ttl, err = replies[0].AsInt64()
-		return plain(err)
-	})
-	if err != nil {
-		return store.Record{}, err
+	r, all, err := s.beginning(ctx, at, readCosts)
+	if all || err != nil {
+		return r, err
 	}
-	return s.whole(ctx, at, &replies[1], time.Duration(ttl)*time.Millisecond)
+	size := s.length(ctx, at)
+	if size <= store.Large {
+		if r, all, err = s.beginning(ctx, at, size); all || err != nil {
+			return r, err
+		}
+	}
+	return s.getLarge(ctx, at, size)
+}
+
+// beginning reads a record, unless it is longer than so many bytes: then not all is there.
+func (s *Store) beginning(ctx context.Context, at store.Address, most int) (r store.Record, all bool, err error) {
+	key := s.keyOf(at)
+	replies, err := read(ctx, s, at.Session, most, func(ctx context.Context) ([]rueidis.RedisResult, error) {
+		replies := s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Getrange().Key(key).Start(0).End(int64(most)).Build())
+		return replies, plain(replies[0].Error())
+	})
+	if err != nil || longer(&replies[1], most) {
+		return store.Record{}, false, err
+	}
+	ttl, err := replies[0].AsInt64()
+	if err != nil {
+		return store.Record{}, false, plain(err)
+	}
+	r, err = record(at, &replies[1], time.Duration(ttl)*time.Millisecond)
+	return r, true, err
+}
+
+// longer reports that what was to be read up to so many bytes goes on.
+func longer(reply *rueidis.RedisResult, most int) bool {
+	begins, err := reply.AsBytes()
+	return err == nil && len(begins) > most
+}
+
+// length returns how long a record is; store.Large and more if the user may not ask, as those of earlier versions of the bridge.
+func (s *Store) length(ctx context.Context, at store.Address) int {
+	bytes, err := s.client.Do(ctx, s.client.B().Strlen().Key(s.keyOf(at)).Build()).AsInt64()
+	if err != nil {
+		return mostBulk
+	}
+	return int(bytes)
 }
 
 // Size implements store.Sizer. A user who may not ask, as those of earlier versions of the bridge, has the record read for it.
@@ -221,25 +253,22 @@ func (s *Store) Size(ctx context.Context, at store.Address) (int, error) {
 const mostCached = 10 * time.Minute
 
 func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, error) {
-	var reply rueidis.RedisResult
-	err := s.read(ctx, at.Session, func(ctx context.Context) error {
-		reply = s.client.DoCache(ctx, s.client.B().Getrange().Key(s.keyOf(at)).Start(0).End(store.Large).Cache(), mostCached)
-		return plain(reply.NonRedisError())
-	})
-	if err != nil {
-		return store.Record{}, err
+	for _, most := range []int{readCosts, store.Large} {
+		reply, err := read(ctx, s, at.Session, most, func(ctx context.Context) (rueidis.RedisResult, error) {
+			reply := s.client.DoCache(ctx, s.client.B().Getrange().Key(s.keyOf(at)).Start(0).End(int64(most)).Cache(), mostCached)
+			return reply, plain(reply.NonRedisError())
+		})
+		if err != nil {
+			return store.Record{}, err
+		}
+		if longer(&reply, most) {
+			continue
+		}
+		r, err := record(at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
+		r.Value = bytes.Clone(r.Value) // the copy serves the next ones, too
+		return r, err
 	}
-	r, err := s.whole(ctx, at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
-	r.Value = bytes.Clone(r.Value) // the copy serves the next ones, too
-	return r, err
-}
-
-// whole reads a record of which the server has sent what there is of a small one.
-func (s *Store) whole(ctx context.Context, at store.Address, reply *rueidis.RedisResult, ttl time.Duration) (store.Record, error) {
-	if begins, err := reply.AsBytes(); err == nil && len(begins) > store.Large {
-		return s.getLarge(ctx, at)
-	}
-	return record(at, reply, ttl)
+	return s.getLarge(ctx, at, s.length(ctx, at))
 }
 
 // record reads what the server has under a key. What is no record, and was written by
