@@ -142,4 +142,3 @@ func isForbidden(err error) bool {
 	said, ok := rueidis.IsRedisErr(err)
 	return ok && strings.HasPrefix(said.Error(), "NOPERM")
 }
-
