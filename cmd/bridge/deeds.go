@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/fleet"
@@ -16,21 +18,27 @@ type deeds struct {
 
 // EndCall implements view.Actions.
 func (d *deeds) EndCall(path, flow string) bool {
-	for _, m := range d.mounts.Members() {
-		if m.Path() == path && m.Bridge.EndCall(flow) {
-			logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.FlowID, flow).Msg("a call was ended on the admin listener")
-			return true
-		}
+	if !d.ends(path, func(m *fleet.Member) bool { return m.Bridge.EndCall(flow) }) {
+		return false
 	}
-	return false
+	logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.FlowID, flow).Msg("a call was ended on the admin listener")
+	return true
 }
 
 // EndSession implements view.Actions.
 func (d *deeds) EndSession(path, id string) bool {
-	for _, m := range d.mounts.Members() {
-		if m.Path() == path && m.EndSession(id) {
-			logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.SessionID, id).Msg("a session was ended on the admin listener")
-			return true
+	if !d.ends(path, func(m *fleet.Member) bool { return m.EndSession(id) }) {
+		return false
+	}
+	logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.SessionID, id).Msg("a session was ended on the admin listener")
+	return true
+}
+
+// ends has the one mount at a path that has something end it, under whichever settings, and reports whether one has.
+func (d *deeds) ends(path string, end func(*fleet.Member) bool) bool {
+	for _, p := range d.mounts.Places() {
+		if p.Path() == path {
+			return slices.ContainsFunc(p.All(), end)
 		}
 	}
 	return false

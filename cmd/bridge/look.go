@@ -16,30 +16,40 @@ import (
 // states tells what is under way at every mount, for the metrics.
 func states(mounts *fleet.Fleet) []metrics.State {
 	var all []metrics.State
-	for _, m := range mounts.Members() {
-		all = append(all, stateOf(m))
+	for _, p := range mounts.Places() {
+		s := newState(p.Member)
+		for _, m := range p.All() {
+			count(&s, m)
+		}
+		all = append(all, s)
 	}
 	return all
 }
 
-func stateOf(m *fleet.Member) metrics.State {
+// newState is what is true of a mount's path whatever is under way there.
+func newState(m *fleet.Member) metrics.State {
 	limits := m.Limits()
 	s := metrics.State{
-		Mount: m.Path(), Ready: m.Ready(), SessionLimit: limits.Sessions, FlowLimit: limits.Flows,
+		Mount: m.Path(), Ready: m.Ready(), SessionLimit: limits.Sessions, FlowLimit: limits.Flows, Server: serverSays(m), TokenExpires: m.TokenExpires(),
 		Sessions: map[metrics.Speaks]int{}, Streams: map[metrics.Stream]int{}, Suspended: map[string]int{},
 	}
-	s.Connections, s.Server = m.Connections(), serverSays(m)
-	all, waiting := m.Bridge.Listens()
-	s.Listens, s.Reconnecting = all-waiting, waiting
-	s.Children, s.ChildLimit = m.Processes()
-	s.Shared, s.TokenExpires = m.Shared(), m.TokenExpires()
-	now := time.Now()
+	_, s.ChildLimit = m.Processes()
 	for _, version := range mcp.Legacy {
 		s.Sessions[metrics.Speaks{Version: version, Transport: observe.StreamableHTTP}] = 0
 	}
 	for w := observe.ForServer + 1; w < observe.Waits; w++ {
 		s.Suspended[w.String()] = 0
 	}
+	return s
+}
+
+// count adds what is under way at one of a path's mounts.
+func count(s *metrics.State, m *fleet.Member) {
+	all, waiting := m.Bridge.Listens()
+	s.Listens, s.Reconnecting = s.Listens+all-waiting, s.Reconnecting+waiting
+	children, _ := m.Processes()
+	s.Children, s.Shared, s.Connections = s.Children+children, s.Shared+m.Shared(), s.Connections+m.Connections()
+	now := time.Now()
 	for _, session := range m.Look() {
 		s.Sessions[metrics.Speaks{Version: session.Version, Transport: session.Transport}]++
 		for _, st := range streamsOf(&session) {
@@ -55,7 +65,6 @@ func stateOf(m *fleet.Member) metrics.State {
 			s.Oldest = max(s.Oldest, now.Sub(flow.Since).Seconds())
 		}
 	}
-	return s
 }
 
 // serverSays is what a mount's server said of itself last.
@@ -114,13 +123,22 @@ func streamOf(st *observe.Stream) metrics.Stream {
 func (a *administration) sights(mounts *fleet.Fleet) []view.Mount {
 	a.hub.Look(lookAfter)
 	var all []view.Mount
-	for _, m := range mounts.Members() {
-		tools, rules := m.Bridge.Tools()
-		all = append(all, view.Mount{
-			Tools: tools, Rules: rules, Behind: m.Behind, Pace: a.hub.Pace(m.Path()),
-			Path: m.Path(), Target: m.Target(), Ready: m.Ready(), Said: m.Said(), Server: m.Bridge.Server(),
-			Limit: m.Limits().Sessions, Sessions: m.Look(), Omissions: m.Bridge.Omissions(),
-		})
+	for _, p := range mounts.Places() {
+		tools, rules := p.Bridge.Tools()
+		m := view.Mount{
+			Tools: tools, Rules: rules, Behind: p.Behind, Pace: a.hub.Pace(p.Path()),
+			Path: p.Path(), Target: p.Target(), Ready: p.Ready(), Said: p.Said(), Server: p.Bridge.Server(),
+			Limit: p.Limits().Sessions, Omissions: p.Bridge.Omissions(), Removed: p.Removed,
+		}
+		for _, before := range p.Before {
+			m.Sessions = append(m.Sessions, before.Look()...)
+		}
+		m.Earlier = len(m.Sessions)
+		m.Sessions = append(m.Sessions, p.Look()...)
+		if p.Removed {
+			m.Earlier = len(m.Sessions)
+		}
+		all = append(all, m)
 	}
 	return all
 }

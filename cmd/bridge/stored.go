@@ -64,8 +64,10 @@ func (s *stored) end(w http.ResponseWriter, r *http.Request) {
 
 // endHere ends a session with what its server still does for it, which its records say.
 func (s *stored) endHere(name string) {
-	for _, m := range s.mounts.Members() {
-		m.EndStored(name)
+	for _, p := range s.mounts.Places() {
+		for _, m := range p.All() {
+			m.EndStored(name)
+		}
 	}
 }
 

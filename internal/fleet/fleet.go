@@ -89,6 +89,40 @@ func Open(specs []Spec, opt Options) (*Fleet, error) {
 // Members returns those that serve newcomers.
 func (f *Fleet) Members() []*Member { return f.table.Load().members }
 
+// Place is a path of mounts, with all that goes on there.
+type Place struct {
+	*Member           // serves newcomers; of one that was removed: who did last
+	Removed bool      // newcomers get 404
+	Before  []*Member // those that keep their sessions under earlier settings, the oldest first
+}
+
+// All are the members of a place.
+func (p *Place) All() []*Member { return append(slices.Clone(p.Before), p.Member) }
+
+// Places are those of the present mounts, in their order, and then those of removed ones that have sessions yet.
+func (f *Fleet) Places() (all []Place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := map[string]int{}
+	for _, m := range f.present {
+		at[m.spec.Path] = len(all)
+		all = append(all, Place{Member: m})
+	}
+	for _, m := range f.retired {
+		i, ok := at[m.spec.Path]
+		switch {
+		case !ok:
+			at[m.spec.Path] = len(all)
+			all = append(all, Place{Member: m, Removed: true})
+		case all[i].Removed:
+			all[i].Before, all[i].Member = append(all[i].Before, all[i].Member), m
+		default:
+			all[i].Before = append(all[i].Before, m)
+		}
+	}
+	return all
+}
+
 // ServeHTTP implements http.Handler.
 func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := f.table.Load()

@@ -30,6 +30,8 @@ type MountState struct {
 	Grave    bool   `json:"grave"`
 	Sessions int    `json:"sessions"`
 	Limit    int    `json:"limit,omitempty"`
+	Earlier  int    `json:"earlier,omitempty"` // sessions under settings of before a reload
+	Removed  bool   `json:"removed,omitempty"` // a reload took it out
 }
 
 // CallState is one call under way.
@@ -60,6 +62,7 @@ type SessionState struct {
 	Calls     int     `json:"calls"`
 	Why       string  `json:"why"`
 	Grave     bool    `json:"grave"`
+	Earlier   bool    `json:"earlier,omitempty"` // under settings of before a reload
 }
 
 // state serves what goes on as JSON.
@@ -74,7 +77,7 @@ func (v *View) State() State {
 	s := State{Version: v.opt.Version, Mounts: []MountState{}, Calls: []CallState{}, Sessions: []SessionState{}}
 	for i := range mounts {
 		m := &mounts[i]
-		s.Mounts = append(s.Mounts, MountState{m.Path, m.Target, m.Ready, m.Said, m.Diagnosis.Whole() + left(m.Omissions), m.Diagnosis.Grave, len(m.All), m.Limit})
+		s.Mounts = append(s.Mounts, MountState{m.Path, m.Target, m.Ready, m.Said, m.Diagnosis.Whole() + left(m.Omissions), m.Diagnosis.Grave, len(m.All), m.Limit, m.Earlier, m.Removed})
 	}
 	calls, sessions := flows(mounts), ranked(mounts, (&filter{}).wants)
 	s.MoreCalls, s.MoreSessions = max(0, len(calls)-mostRows), max(0, len(sessions)-mostRows)
@@ -84,7 +87,7 @@ func (v *View) State() State {
 	now := time.Now()
 	for _, one := range sessions[:min(len(sessions), mostRows)] {
 		s.Sessions = append(s.Sessions, SessionState{one.Mount, one.ID, one.Number, one.Client, string(one.Version), one.Transport.String(),
-			now.Sub(one.Began).Seconds(), len(one.Flows), one.Diagnosis.Whole(), one.Diagnosis.Grave})
+			now.Sub(one.Began).Seconds(), len(one.Flows), one.Diagnosis.Whole(), one.Diagnosis.Grave, one.Earlier})
 	}
 	return s
 }

@@ -20,6 +20,8 @@ type Mount struct {
 	Server    []byte // its answer to server/discover; nil: none yet
 	Limit     int    // of sessions
 	Sessions  []observe.Sight
+	Earlier   int  // the first so many of these are under settings of before a reload
+	Removed   bool // a reload took it out: newcomers are not served
 	Omissions []observe.Omission
 	Tools     [][]byte        // lists of tools as the server gave them
 	Rules     translate.Rules // by which clients are shown them
@@ -33,6 +35,7 @@ type session struct {
 	observe.Sight
 	Mount     string
 	Client    string
+	Earlier   bool // it is under settings of before a reload
 	Diagnosis diagnosis
 	Flows     []flow
 }
