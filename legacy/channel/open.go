@@ -95,7 +95,7 @@ func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([
 	}
 	for ; q != nil; q = c.next() {
 		q.hold.Release() // it is charged again as what it becomes
-		c.handle(&q.msg, q.held, q.own, true, q.answer)
+		c.handle(&q.msg, q.held, q.own, taken, q.answer)
 	}
 }
 
