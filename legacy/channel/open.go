@@ -53,6 +53,7 @@ func (c opening) abandonAll(of downstream.Conversation) {
 	for _, out := range c.inFlight {
 		if out.conv == of {
 			left = append(left, out)
+			out.fate.CompareAndSwap(waiting, withdrawn) // of all before any is given up: its end is the time of the next
 		}
 	}
 	c.in.Unlock()
