@@ -116,12 +116,28 @@ func (p *problems) agent(m *Mount, label string) {
 func (p *problems) issuers(auth *Auth, label string) {
 	for _, one := range [...][2]string{{"issuer", auth.Issuer}, {"idp.issuer", auth.IDP.Issuer}, {"clients.issuer", auth.Clients.Issuer}} {
 		key, text := one[0], one[1]
-		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
-			named := ""
-			if !strings.Contains(text, "@") { // before which may be a password
-				named = shown(text) + " "
-			}
-			p.add(label+key, "%sis no issuer; write its URL, like https://login.example.com", named)
+		switch u, err := url.Parse(text); {
+		case text == "":
+		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.ContainsAny(text, "?#"): // RFC 8414, section 2
+			p.add(label+key, "is no issuer; write its URL, like https://login.example.com")
+		case u.User != nil:
+			p.add(label+key, noUser)
+		}
+	}
+	p.names(label+"resource", auth.Resource)
+	p.names(label+"client-id", auth.ClientID)
+	p.names(label+"idp.client-id", auth.IDP.ClientID)
+	p.names(label+"clients.audience", auth.Clients.Audience...)
+}
+
+// noUser is told where a URL is shown to people and sent to others, as nothing but a name.
+const noUser = "carries a user name or password, of which there is no use; remove it"
+
+// names checks what may be URLs, and is nothing but names of clients and servers.
+func (p *problems) names(key string, list ...string) {
+	for _, text := range list {
+		if u, err := url.Parse(text); err == nil && u.User != nil && (u.Scheme == "https" || u.Scheme == "http") {
+			p.add(key, noUser)
 		}
 	}
 }
@@ -224,7 +240,7 @@ func (a *Auth) TrustedIssuer() string {
 
 func isCallback(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Port() != "" && u.Path != "" && u.RawQuery == ""
+	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.User == nil && u.Port() != "" && u.Path != "" && u.RawQuery == ""
 }
 
 // sharing refuses to give one person's login to whoever can reach the listener, be it through that

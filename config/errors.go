@@ -64,8 +64,12 @@ func (p Problem) rank() int {
 	return p.Line
 }
 
-// shown quotes a value for a message, bounded.
+// shown quotes a value for a message, bounded, without what stands before an @: where somebody meant a URL that is a user's name
+// and password.
 func shown(value string) string {
+	if i := strings.LastIndexByte(value, '@'); i > 0 {
+		value = "…" + value[i:]
+	}
 	if len(value) > maxShown {
 		value = strings.ToValidUTF8(value[:maxShown], "") + "…"
 	}

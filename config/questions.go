@@ -129,7 +129,7 @@ func (p *problems) header(text, key string, proxied bool) {
 func (p *problems) folders(roots []string, key string) {
 	for _, root := range roots {
 		u, err := url.Parse(root)
-		if err != nil || u.Scheme != "file" || u.Host != "" || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Scheme != "file" || u.Host != "" || u.User != nil || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
 			p.add(key, "%s is no root; write it like file:///home/me/project", shown(root))
 		} else if info, err := os.Stat(u.Path); err != nil || !info.IsDir() {
 			p.add(key, "%s is no folder of this machine", shown(u.Path))

@@ -128,6 +128,30 @@ func TestARequestThatCannotBeginHoldsUpNoPingAndNoCancellation(t *testing.T) {
 	})
 }
 
+// What waits to begin when its client initializes anew is given up with the rest. All of it began then, at once and in any order.
+func TestWhatWaitsToBeginNeverDoesWhenItsClientBeginsAnew_A4(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		b, seen := newFake(), &beginnings{stuck: map[string]chan struct{}{"1": stuck}}
+		b.begins = seen.note
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		for i := range 40 {
+			l.send(echo(i + 1))
+		}
+		synctest.Wait()
+		l.send(initialize(mcp.V20251125))
+		l.next()
+		synctest.Wait()
+		want(t, "what has begun", seen.all(), []string{"1"})
+		l.send(echo(2)) // its id is free, and its place is behind nobody's
+		want(t, "of the next client", l.next(), `{"jsonrpc":"2.0","id":2,"result":{}}`)
+		close(stuck)
+		synctest.Wait()
+		want(t, "what has begun", seen.all(), []string{"1", "2"})
+	})
+}
+
 // Whoever passes goes on beside those behind it.
 func TestARequestThatHasBegunHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

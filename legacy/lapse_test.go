@@ -394,6 +394,37 @@ func TestNothingLastsLongerThanItsTokensKey_E34(t *testing.T) {
 	})
 }
 
+// A key that the issuer did not show for a while, and then again, left connections open and deaf: what a session hears without a request was
+// ended for good meanwhile, and the connection no more. It ends, as all that its client was told says.
+func TestAConnectionThatHasLapsedEndsThoughItsKeyComesBack_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, meanwhile := range map[string]func(t *testing.T, c *hearing){
+			"nothing is asked": func(*testing.T, *hearing) { time.Sleep(time.Minute) },
+			"a call is refused": func(t *testing.T, c *hearing) {
+				want(t, "the call", c.say(t, `{"jsonrpc":"2.0","id":9,"method":"echo"}`), refusedFor("9"))
+			},
+		} {
+			b := newFake()
+			var gone atomic.Bool
+			_, p := servePipe(t, Options{
+				Principal: func(*http.Request) string { return "alice" },
+				Admit:     func(*http.Request) *downstream.Refusal { return nil },
+				Withdrawn: func(string) func() bool { return gone.Load },
+			}, b)
+			c := hear(socket(t, p, "Bearer opaque"))
+			say(t, c.Conn, hold)
+			k := <-b.held
+			gone.Store(true)
+			meanwhile(t, c)
+			gone.Store(false) // the keys were read again
+			want(t, name+": a call then", c.say(t, `{"jsonrpc":"2.0","id":8,"method":"echo"}`), refusedFor("8"))
+			go k.finish(`{}`)
+			want(t, name+": what was under way", c.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+			c.wantLapsed(t)
+		}
+	})
+}
+
 // Issuers write when a token ends in several ways.
 func TestTheEndOfATokenIsReadHoweverItIsWritten_E34(t *testing.T) {
 	end := time.Now().Add(time.Hour).Truncate(time.Second)

@@ -20,7 +20,9 @@ import (
 type admitting struct {
 	upstream.Caller
 	calls, brief *turns.Queue
-	piped        bool // all requests take one way: they are to be on it in the order in which they came
+	// All requests take one way, and are on it in the order in which they came, but for those that had to wait for their turn:
+	// they have passed by then, and of several that get it at once any may be first (E-35).
+	piped bool
 }
 
 var _ upstream.Wrapper = (*admitting)(nil)

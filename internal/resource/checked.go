@@ -118,13 +118,19 @@ func (s *Resource) Withdrawn(authorization string) (withdrawn func() bool) {
 	if bad != nil { // it was admitted a moment ago
 		return func() bool { return true }
 	}
-	var seen atomic.Pointer[published]
+	by := who.by // and nothing else of it is kept
+	var seen atomic.Uint64
+	seen.Store(by.version) // the newest version in which it was found
 	return func() bool {
 		known := tokens.keys.known.Load()
-		if known != seen.Load() && known.has(who.key) {
-			seen.Store(known)
+		switch {
+		case known.version == seen.Load():
+			return false
+		case !known.has(&by):
+			return true
 		}
-		return known != seen.Load()
+		seen.Store(known.version)
+		return false
 	}
 }
 

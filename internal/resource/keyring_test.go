@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,46 +51,6 @@ func TestAWithdrawnKeyIsRefusedInTime(t *testing.T) {
 			wantStatus(t, maxAge+": of the new key", r, s.Sign(claims), http.StatusOK)
 		})
 	}
-}
-
-// What was opened with a token hears that its key is gone, also when nobody brings that token again, and not of others that go.
-func TestWhatLastsHearsThatItsKeyIsWithdrawn(t *testing.T) {
-	s, old := issuer.NewSigner(t), issuer.NewSigner(t) // outside of the bubble
-	synctest.Test(t, func(t *testing.T) {
-		r := among(nil, s, "", &bytes.Buffer{})
-		defer r.Close()
-		keys := r.source.(*checked).tokens.keys
-		claims := s.Claims("ada", endpoint)
-		claims["exp"] = time.Now().Add(3 * keysAtMost).Unix()
-		auth := "Bearer " + s.Sign(claims)
-		wantStatus(t, "at first", r, s.Sign(claims), http.StatusOK)
-		withdrawn := r.Withdrawn(auth)
-		want := func(when string, want bool) {
-			t.Helper()
-			if withdrawn() != want {
-				t.Errorf("%s: %v, want %v", when, !want, want)
-			}
-		}
-		want("at first", false)
-		mine := keys.known.Load()
-		others := among(nil, old, "", &bytes.Buffer{})
-		defer others.Close()
-		wantStatus(t, "of another issuer", others, old.Sign(old.Claims("ada", endpoint)), http.StatusOK)
-		theirs := others.source.(*checked).tokens.keys.known.Load()
-		keys.known.Store(&published{nil, append(slices.Clone(theirs.keys), mine.keys...)})
-		want("another key came", false)
-		keys.known.Store(&published{nil, theirs.keys})
-		want("its own is gone", true)
-		keys.known.Store(&published{nil, mine.keys})
-		want("its own is back", false)
-		s.Renew()
-		time.Sleep(keysAtLeast)
-		synctest.Wait()
-		want("withdrawn by the issuer", true)
-		if withdrawn := r.Withdrawn(auth); !withdrawn() {
-			t.Error("what is opened with it then is good")
-		}
-	})
 }
 
 // Nobody waits for the keys that are read again, and nothing that was found good is judged anew.
@@ -179,7 +138,7 @@ func TestAnEndpointThatEndsWhileItsKeysAreReadRefuses(t *testing.T) {
 	ended := false
 	way.end = func() { ended = true; k.stop() }
 	for range 2 {
-		if _, _, _, _, err := k.open(s.Sign(s.Claims("ada", endpoint))); !errors.Is(err, errNoKeys) {
+		if _, _, _, err := k.open(s.Sign(s.Claims("ada", endpoint))); !errors.Is(err, errNoKeys) {
 			t.Errorf("it says %v", err)
 		}
 	}

@@ -47,9 +47,21 @@ type keySet struct {
 
 // published is what an issuer gives as its keys.
 type published struct {
-	document []byte
+	version  uint64 // of what was published one after the other, from 1 on
+	document []byte // up to wellknown.MaxDocument
 	keys     []jose.JSONWebKey
 }
+
+// signer is by what a token was found good: enough to tell whether it is so still, and nothing that keeps what was published
+// then in memory, for as long as something lasts.
+type signer struct {
+	version       uint64 // of what was published then
+	id, algorithm string // as the token names the key; id may be ""
+	key           publicKey
+}
+
+// publicKey is what public keys are, all those of signatures in the standard library.
+type publicKey interface{ Equal(crypto.PublicKey) bool }
 
 // When keys are read: keysEvery is how often tokens under unknown ones have new ones looked for. In the
 // background it is when the issuer's Cache-Control says, within bounds, and sooner when that failed.
@@ -66,53 +78,57 @@ var (
 	errSignature = errors.New("no key of the issuer has signed it")
 )
 
-// has reports whether a key is among these.
-func (p *published) has(key *jose.JSONWebKey) bool {
-	return slices.ContainsFunc(p.keys, func(k jose.JSONWebKey) bool {
-		public, ok := k.Key.(interface{ Equal(crypto.PublicKey) bool })
-		return ok && k.KeyID == key.KeyID && k.Algorithm == key.Algorithm && public.Equal(key.Key)
-	})
+// has reports whether a token by this signer is good by these keys, however they are described by now.
+func (p *published) has(by *signer) bool {
+	return slices.ContainsFunc(p.keys, func(k jose.JSONWebKey) bool { return mayCheck(&k, by.id, by.algorithm) && by.key.Equal(k.Key) })
 }
 
-// open returns the kind that a token says it is of (typ), and what its signature is for.
-// The error is errNoKeys when nobody can tell. by is under which keys it was found good, key the one of them.
-func (k *keySet) open(token string) (kind string, payload []byte, by *published, key *jose.JSONWebKey, err error) {
+// mayCheck reports whether a key may check a token that names these: one that is for one algorithm checks no
+// other one (RFC 7517, section 4.4).
+func mayCheck(key *jose.JSONWebKey, id, algorithm string) bool {
+	return (id == "" || id == key.KeyID) && (key.Algorithm == "" || key.Algorithm == algorithm)
+}
+
+// open returns the kind that a token says it is of (typ), what its signature is for, and whose that is.
+// The error is errNoKeys when nobody can tell.
+func (k *keySet) open(token string) (kind string, payload []byte, by signer, err error) {
 	signed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
-		return "", nil, nil, nil, err
+		return "", nil, by, err
 	}
 	kind, _ = signed.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
-	if by = k.known.Load(); by != nil {
-		if payload, key = opened(signed, by.keys); payload != nil {
-			return kind, payload, by, key, nil
+	if known := k.known.Load(); known != nil {
+		if payload, by = known.opened(signed); payload != nil {
+			return kind, payload, by, nil
 		}
 	}
 	if err = k.ask(); err != nil {
-		return "", nil, nil, nil, errNoKeys
+		return "", nil, by, errNoKeys
 	}
-	if by = k.known.Load(); by == nil {
-		return "", nil, nil, nil, errNoKeys
+	known := k.known.Load()
+	if known == nil {
+		return "", nil, by, errNoKeys
 	}
-	if payload, key = opened(signed, by.keys); payload == nil {
-		return "", nil, nil, nil, errSignature
+	if payload, by = known.opened(signed); payload == nil {
+		return "", nil, by, errSignature
 	}
-	return kind, payload, by, key, nil
+	return kind, payload, by, nil
 }
 
-// opened returns what one of these keys has signed, and which; nil: none has. A key that is for one
-// algorithm checks no other one (RFC 7517, section 4.4).
-func opened(signed *jose.JSONWebSignature, keys []jose.JSONWebKey) ([]byte, *jose.JSONWebKey) {
+// opened returns what one of these keys has signed; nil: none has.
+func (p *published) opened(signed *jose.JSONWebSignature) (payload []byte, by signer) {
 	head := signed.Signatures[0].Protected
-	for i := range keys {
-		key := &keys[i]
-		if head.KeyID != "" && head.KeyID != key.KeyID || key.Algorithm != "" && key.Algorithm != head.Algorithm {
+	for i := range p.keys {
+		key := &p.keys[i]
+		public, ok := key.Key.(publicKey)
+		if !ok || !mayCheck(key, head.KeyID, head.Algorithm) {
 			continue
 		}
 		if payload, err := signed.Verify(key); err == nil {
-			return payload, key
+			return payload, signer{p.version, head.KeyID, head.Algorithm, public}
 		}
 	}
-	return nil, nil
+	return nil, signer{}
 }
 
 // ask looks for newer keys, unless that was done a moment ago. The answer serves others, too, so that it
@@ -162,8 +178,10 @@ func (k *keySet) readLocked() error {
 	case err != nil:
 		k.log.Warn().Str("cause", wellknown.Reason(err)).Msg("the authorization server's keys cannot be had; tokens are checked with those that are known, if any")
 		life = keysAfterFail
-	case known == nil || !bytes.Equal(known.document, document): // else what was found good is so still
-		k.known.Store(&published{document, keys})
+	case known == nil:
+		k.known.Store(&published{1, document, keys})
+	case !bytes.Equal(known.document, document): // else what was found good is so still
+		k.known.Store(&published{known.version + 1, document, keys})
 	}
 	if k.known.Load() != nil {
 		k.renewLocked(life)

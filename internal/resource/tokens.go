@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/bearer"
@@ -20,8 +19,7 @@ type identity struct {
 	principal string
 	scopes    []string
 	expires   time.Time
-	by        *published       // what the issuer published then
-	key       *jose.JSONWebKey // one of these: that which has signed
+	by        signer
 }
 
 // has reports whether all scopes are among those of the token.
@@ -81,7 +79,7 @@ func (t *tokens) judge(header string) (*identity, *badToken) {
 	}
 	digest := sha256.Sum256([]byte(token))
 	known, epoch, ok := t.good.Get("", digest)
-	if ok && known.by == t.keys.known.Load() { // else its key may be one that is gone
+	if ok && known.by.version == t.keys.known.Load().version { // else its key may be one that is gone
 		return known, nil
 	}
 	who, bad := t.verify(token)
@@ -93,7 +91,7 @@ func (t *tokens) judge(header string) (*identity, *badToken) {
 }
 
 func (t *tokens) verify(token string) (*identity, *badToken) {
-	kind, signed, by, key, err := t.keys.open(token)
+	kind, signed, by, err := t.keys.open(token)
 	said := bearer.Claims("Bearer " + token) // nil when a name is there twice
 	switch {
 	case errors.Is(err, errNoKeys):
@@ -108,7 +106,7 @@ func (t *tokens) verify(token string) (*identity, *badToken) {
 	}
 	who, bad := claimSet(said).judge(t.issuer, t.audience, time.Now())
 	if bad == nil {
-		who.by, who.key = by, key
+		who.by = by
 	}
 	return who, bad
 }

@@ -18,10 +18,14 @@ var ErrLapsed = errors.New("the credentials of this connection are no longer val
 // are of the principal that opened it (E-30).
 // Requests under way were authorized when they began, so they may still end: answers to their questions
 // and their cancellations count, and so does what is asked about tasks that last. Nothing else does.
+//
+// Nobody's credentials come to be good again, though a key may be published again that was missing for a while: the client
+// was told to connect anew, and its session hears nothing of its server any more.
 type lapse struct {
 	matters bool
 	refused atomic.Bool // by the upstream, with 401
 	term    downstream.Term
+	past    atomic.Bool // the term was seen to be over, for good
 }
 
 // note takes the upstream's refusal of a call that carried the credentials.
@@ -37,7 +41,10 @@ func (l *lapse) over() bool { return l.matters && l.refused.Load() || l.expired(
 // expired reports whether nothing may begin any more. What the server has refused it goes on judging
 // by itself: it may take the same credentials for something else.
 func (l *lapse) expired() bool {
-	return l.matters && l.term.Over()
+	if l.matters && l.term.Over() {
+		l.past.Store(true)
+	}
+	return l.past.Load()
 }
 
 // lapsing is the part of a connection that ends with its credentials. It has no state of its own.

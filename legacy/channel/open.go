@@ -53,6 +53,7 @@ func (c opening) abandonAll(of downstream.Conversation) {
 	for _, out := range c.inFlight {
 		if out.conv == of {
 			left = append(left, out)
+			out.fate.CompareAndSwap(waiting, withdrawn) // of all before any is given up: its end is the time of the next
 		}
 	}
 	c.in.Unlock()
@@ -95,7 +96,7 @@ func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([
 	}
 	for ; q != nil; q = c.next() {
 		q.hold.Release() // it is charged again as what it becomes
-		c.handle(&q.msg, q.held, q.own, true, q.answer)
+		c.handle(&q.msg, q.held, q.own, taken, q.answer)
 	}
 }
 

@@ -159,43 +159,62 @@ func detach(msg *jsonrpc.Message, frame []byte) (held int) {
 // method; own says that it came with other credentials than the connection, answer gets the
 // response to a request.
 func (c *Channel) take(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) {
-	c.waitForRoom()
-	c.handle(msg, held, own, false, answer)
-}
-
-// waitForRoom has the reader wait while the backlog is full, and its client may know of the answer to initialize: who takes the backlog
-// may wait for a relayed server to read, as the reader would. Nothing is dropped for that.
-func (c *Channel) waitForRoom() {
-	for {
-		c.in.Lock()
-		waits := c.answering || c.catching && !c.opening
-		if !waits || c.closed || len(c.backlog) < c.opt.MaxPending {
-			c.in.Unlock()
+	for at := fresh; ; at = patient {
+		room := c.handle(msg, held, own, at, answer)
+		if room == nil {
 			return
 		}
-		if c.room == nil {
-			c.room = make(chan struct{})
-		}
-		room := c.room
-		c.in.Unlock()
 		select {
 		case <-room:
 		case <-c.gone:
-			return
 		case <-c.ctx.Done():
-			return
 		}
 	}
 }
 
-// handle is take for what may have waited in the backlog.
-func (c *Channel) handle(msg *jsonrpc.Message, held int, own, waited bool, answer func([]byte)) {
+// stage is how far a message has come.
+type stage int
+
+const (
+	fresh   stage = iota
+	patient       // its reader waits for room in the backlog
+	taken         // it was in the backlog
+)
+
+// roomLocked has a reader wait while the backlog is full, and its client may know of the answer to initialize: who takes the backlog
+// may wait for a relayed server to read, as the reader would. Nothing is dropped for that. What it returns is closed when the message may
+// be tried again, of which there may be several; nil: there is room, or no reason to wait for it.
+func (c *Channel) roomLocked(at stage) <-chan struct{} {
+	waits := c.answering || c.catching && !c.opening || at == patient
+	if !waits || c.closed || c.left() || len(c.backlog) < c.opt.MaxPending {
+		return nil
+	}
+	if c.room == nil {
+		c.room = make(chan struct{})
+	}
+	return c.room
+}
+
+// left reports whether the connection is of no more use.
+func (c *Channel) left() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return c.ctx.Err() != nil
+	}
+}
+
+// handle is one attempt to take a message, or to leave it in the backlog; room is what its reader waits for where that is full.
+func (c *Channel) handle(msg *jsonrpc.Message, held int, own bool, at stage, answer func([]byte)) (room <-chan struct{}) {
 	if msg.Kind() == jsonrpc.Request {
-		c.request(msg, held, own, waited, answer)
-		return
+		return c.request(msg, held, own, at, answer)
 	}
 	c.in.Lock()
-	conv, wait := c.conv, c.waitsLocked(waited) && !c.closed
+	conv, wait := c.conv, c.waitsLocked(at) && !c.closed
+	if wait {
+		room = c.roomLocked(at)
+	}
 	if wait && len(c.backlog) < c.opt.MaxPending {
 		if hold, err := c.hold(msg, held); err == nil {
 			c.backlog = append(c.backlog, queued{*msg, held, own, answer, hold})
@@ -214,10 +233,11 @@ func (c *Channel) handle(msg *jsonrpc.Message, held int, own, waited bool, answe
 			c.opt.Dropped.Info().Stringer(logfield.Transport, c.transport).Msg(message.LateAnswer)
 		}
 	}
+	return room
 }
 
-// waitsLocked reports whether a message waits for its session to be open; waited says that it has.
-func (c *Channel) waitsLocked(waited bool) bool { return c.opening || c.catching && !waited }
+// waitsLocked reports whether a message waits for its session to be open.
+func (c *Channel) waitsLocked(at stage) bool { return c.opening || c.catching && at != taken }
 
 // notify hands a notification on: a cancellation to whoever serves the request, any other
 // one to the session. Without one it comes too early, with credentials that have had their time too late.

@@ -13,12 +13,15 @@ import (
 	"github.com/mcpbridge/bridge/negotiate"
 )
 
-// request admits a request and starts it, or answers why not.
-func (c *Channel) request(msg *jsonrpc.Message, held int, own, waited bool, answer func([]byte)) {
+// request is handle for requests: it admits one and starts it, or answers why not.
+func (c *Channel) request(msg *jsonrpc.Message, held int, own bool, at stage, answer func([]byte)) (room <-chan struct{}) {
 	var start func()
-	err := c.pace()
+	var err *jsonrpc.Error
+	if at == fresh { // whatever it waits for, it has come once
+		err = c.pace()
+	}
 	if err == nil {
-		start, err = c.admit(msg, held, own, waited, answer)
+		start, room, err = c.admit(msg, held, own, at, answer)
 	}
 	switch {
 	case err != nil:
@@ -26,6 +29,7 @@ func (c *Channel) request(msg *jsonrpc.Message, held int, own, waited bool, answ
 	case start != nil:
 		start()
 	}
+	return room
 }
 
 // pace refuses a request that comes too fast.
@@ -38,39 +42,44 @@ func (c *Channel) pace() *jsonrpc.Error {
 
 // admit decides on a request with the inbound lock held. It returns what to run,
 // which does not wait for answers, or nothing when the request waits behind
-// initialize.
-func (c *Channel) admit(msg *jsonrpc.Message, held int, own, waited bool, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+// initialize, or is to be tried again when there is room.
+func (c *Channel) admit(msg *jsonrpc.Message, held int, own bool, at stage, answer func([]byte)) (start func(), room <-chan struct{}, err *jsonrpc.Error) {
 	c.in.Lock()
 	defer c.in.Unlock()
 	if err := (lapsing{c}).mayBeginLocked(msg, own); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch {
 	case c.closed:
-		return nil, fault.Internal("the session is closed")
+		return nil, nil, fault.Internal("the session is closed")
 	case msg.Method == mcp.MethodPing && c.conv == nil:
 		// At once (A-9). Whoever reads no answers is read no further messages from.
-		return func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil
-	case c.waitsLocked(waited):
+		return func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil, nil
+	case c.waitsLocked(at):
+		if room = c.roomLocked(at); room != nil {
+			return nil, room, nil
+		}
 		if len(c.backlog) >= c.opt.MaxPending {
-			return nil, fault.Request("too many messages before initialize was answered")
+			return nil, nil, fault.Request("too many messages before initialize was answered")
 		}
 		hold, err := c.hold(msg, held)
 		if err == nil {
 			c.backlog = append(c.backlog, queued{*msg, held, own, answer, hold}) // A-7
 		}
-		return nil, err
+		return nil, nil, err
 	case msg.Method == mcp.MethodInitialize:
-		return opening{c}.admitInitializeLocked(msg, answer)
+		start, err = opening{c}.admitInitializeLocked(msg, answer)
+		return start, nil, err
 	}
 	conv, err := c.addresseeLocked(msg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.ended && conv == c.conv {
-		return nil, fault.Internal("the session has ended: begin anew")
+		return nil, nil, fault.Internal("the session has ended: begin anew")
 	}
-	return c.beginLocked(conv, msg, held, answer)
+	start, err = c.beginLocked(conv, msg, held, answer)
+	return start, nil, err
 }
 
 // addresseeLocked returns who serves a request. Eras are told apart message by message: a
