@@ -119,3 +119,19 @@ func TestLogLevels_C6_C7(t *testing.T) {
 		}
 	})
 }
+
+// A client that read nothing had each message of a few bytes of its server become one of 60 KB.
+func TestALongProgressTokenIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{}, result(booked))
+		c := request(t, conv, "5", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":"`+strings.Repeat("t", 1<<10)+`"}}`)
+		if err := c.rpcError(); err.Code != jsonrpc.CodeInvalidParams || !strings.Contains(err.Message, "progressToken has 1026 bytes; it may have 1024") {
+			t.Errorf("the client gets %v", err)
+		}
+		if len(up.calls()) > 0 {
+			t.Error("the server is called")
+		}
+		c = request(t, conv, "5", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":"`+strings.Repeat("t", 1<<10-2)+`"}}`)
+		c.result()
+	})
+}

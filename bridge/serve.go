@@ -82,6 +82,12 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	if req.Method != mcp.MethodPing {
 		hearing{c}.announce(caller)
 	}
+	if err := fault.Token(req.ProgressToken); err != nil {
+		c.table.Ended(req.ID)
+		c.ReportLocal(&caller, req.Method, time.Now(), err)
+		ends.Finish(out, req.ID, nil, err)
+		return
+	}
 	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(caller, &req, out) {
 		return
 	}

@@ -98,6 +98,9 @@ func NewRequest(msg jsonrpc.Message) Request {
 	return r
 }
 
+// ProgressTokenOf returns the progress token that params ask with, nil: none.
+func ProgressTokenOf(params []byte) []byte { return tokenIn(rawjson.Get(params, "_meta")) }
+
 // ofText returns a string that is what it is taken for, and nil for all else.
 func ofText(is bool, value []byte) []byte {
 	if !is || rawjson.KindOf(value) != rawjson.String {

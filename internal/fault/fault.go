@@ -5,6 +5,7 @@
 package fault
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/mcpbridge/bridge/internal/clip"
@@ -41,6 +42,17 @@ func Request(text string, details ...Detail) *jsonrpc.Error {
 // Params is for a request that asks for what cannot be: -32602.
 func Params(text string, details ...Detail) *jsonrpc.Error {
 	return New(jsonrpc.CodeInvalidParams, text, details...)
+}
+
+// mostToken bounds a progress token, in bytes: the bridge writes it with each progress message, for which the server pays with a few.
+const mostToken = 1 << 10
+
+// Token is for a progress token that is too long; nil: it is not.
+func Token(token []byte) *jsonrpc.Error {
+	if len(token) <= mostToken {
+		return nil
+	}
+	return Params(fmt.Sprintf("the progressToken has %d bytes; it may have %d", len(token), mostToken))
 }
 
 // Method is for a method that there is not: -32601.

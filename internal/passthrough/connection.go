@@ -83,6 +83,10 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 		out.Finish(downstream.Failure(req.ID, notModern()))
 		return
 	}
+	if err := fault.Token(req.ProgressToken); err != nil {
+		out.Finish(downstream.Failure(req.ID, err))
+		return
+	}
 	leave, err := c.turn(ctx, caller, &req)
 	if err != nil {
 		c.left(ctx, req.ID, out)

@@ -147,3 +147,14 @@ func TestAModernRequestThatIsCancelledBeforeItsServerStartedIsNotSent(t *testing
 		})
 	}
 }
+
+func TestALongProgressTokenIsRefusedOverConnections(t *testing.T) {
+	server := answering(upstream.Answer{Result: []byte(`{}`)}, nil)
+	conv := NewConnections(ConnectionOptions{Server: server}).Open()
+	msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"%s"}}}`, strings.Repeat("t", 1<<10)))
+	out := &outcome{done: make(chan string, 1)}
+	conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(msg), out)
+	if got := <-out.done; !strings.Contains(got, "-32602") || len(server.seen()) > 0 {
+		t.Errorf("%s, and the server got %s", got, server.seen())
+	}
+}

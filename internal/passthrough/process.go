@@ -112,6 +112,10 @@ func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.notify(ctx, w, &msg)
 		return
 	}
+	if err := fault.Token(downstream.ProgressTokenOf(msg.Params)); err != nil {
+		writeError(w, http.StatusBadRequest, msg.ID, err)
+		return
+	}
 	p.call(ctx, w, r, &msg)
 }
 

@@ -159,6 +159,7 @@ func TestMessagesThatAProcessDoesNotGet(t *testing.T) {
 	}{
 		"headers that differ": {wrong, false, 400, "-32020"},
 		"no message":          {httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{")), false, 400, "-32700"},
+		"a long token":        {request("x/y", `,"progressToken":"`+strings.Repeat("t", 1<<10)+`"`, ""), false, 400, "-32602"},
 		"a legacy server":     {request("x/y", "", ""), true, 400, "-32600"},
 		"a cancellation": {httptest.NewRequest(http.MethodPost, "/",
 			strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)), false, 202, ""},

@@ -76,7 +76,11 @@ func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req do
 		}
 		return
 	}
-	k, err := c.begin(&caller, &req, out)
+	err := fault.Token(req.ProgressToken)
+	var k *pendingCall
+	if err == nil {
+		k, err = c.begin(&caller, &req, out)
+	}
 	if err != nil {
 		out.Finish(downstream.Failure(req.ID, err))
 		return

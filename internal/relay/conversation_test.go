@@ -302,3 +302,14 @@ func TestSilenceIsBounded(t *testing.T) {
 		}
 	})
 }
+
+func TestALongProgressTokenIsRefused(t *testing.T) {
+	s, conv := converse(t, newClient())
+	before := s.last()
+	if got := ask(t, conv, strings.Replace(aCall, `"p"`, `"`+strings.Repeat("p", 1<<10)+`"`, 1)).wait(t); !strings.Contains(got, "-32602") {
+		t.Errorf("the client gets %s", got)
+	}
+	if s.last() != before {
+		t.Error("the server gets it")
+	}
+}
