@@ -285,11 +285,11 @@ func encode(version uint64, until time.Time, value []byte) []byte {
 	return append(out, value...)
 }
 
-// decode reads a value of the file; ok is false when the record has expired.
+// decode reads a value of the file, where it does not lie in pieces; ok is false when the record has expired.
 func decode(raw []byte, now time.Time) (version uint64, ttl time.Duration, value []byte, ok bool) {
 	if len(raw) < valueHead {
 		return 0, 0, nil, false
 	}
 	ttl = time.UnixMicro(int64(binary.BigEndian.Uint64(raw[8:]))).Sub(now)
-	return binary.BigEndian.Uint64(raw), ttl, raw[valueHead:], ttl > 0
+	return binary.BigEndian.Uint64(raw) &^ inPieces, ttl, raw[valueHead:], ttl > 0
 }

@@ -169,12 +169,21 @@ func (f *below) end() {
 	}
 }
 
-// get returns what there is at an address.
+// get returns what there is at an address, of what lies in pieces in the file the head.
 func (b *batch) get(at store.Address) entry {
 	e, ok := b.recent.get(at)
 	if !ok {
 		b.file(func(of *bolt.Bucket) { e.raw = of.Get(keyOf(at)) })
 		e.below = e.raw != nil
+	}
+	return e
+}
+
+// whole is get for who wants the value.
+func (b *batch) whole(at store.Address) entry {
+	e := b.get(at)
+	if _, _, ok := isInPieces(e.raw); ok {
+		b.file(func(of *bolt.Bucket) { e.raw = whole(of, keyOf(at), e.raw) })
 	}
 	return e
 }

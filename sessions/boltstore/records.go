@@ -56,7 +56,7 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	r, found := record(at, e.raw, time.Now())
 	var err error
 	if !here {
-		err = s.view(func(b *bolt.Bucket) { r, found = record(at, b.Get(keyOf(at)), time.Now()) })
+		err = s.view(func(b *bolt.Bucket) { r, found = wholeRecord(b, at, b.Get(keyOf(at)), time.Now()) })
 		s.haveRead(len(r.Value))
 	}
 	if err == nil && !found {
@@ -74,6 +74,9 @@ func (s *Store) Size(ctx context.Context, at store.Address) (size int, err error
 	look := func(raw []byte) {
 		_, _, value, ok := decode(raw, now)
 		size, found = len(value), ok
+		if length, _, ok := isInPieces(raw); ok {
+			size = int(length)
+		}
 	}
 	s.mu.RLock()
 	e, here := s.recent.get(at)
@@ -94,15 +97,15 @@ func record(at store.Address, raw []byte, now time.Time) (r store.Record, ok boo
 	return store.Record{Address: at, Version: version, TTL: ttl, Value: bytes.Clone(value)}, ok
 }
 
-// head is record without the value.
-func head(at store.Address, raw []byte, now time.Time) (r store.Record, ok bool) {
+// head is wholeRecord without the value.
+func head(_ *bolt.Bucket, at store.Address, raw []byte, now time.Time) (r store.Record, ok bool) {
 	version, ttl, _, ok := decode(raw, now)
 	return store.Record{Address: at, Version: version, TTL: ttl}, ok
 }
 
 // Load implements store.Store.
 func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error) {
-	return s.read(ctx, session, record)
+	return s.read(ctx, session, wholeRecord)
 }
 
 // Glance implements store.Glancer.
@@ -111,7 +114,7 @@ func (s *Store) Glance(ctx context.Context, session string) ([]store.Record, err
 }
 
 // read returns what there is of a session, each record as made reads it from the file.
-func (s *Store) read(ctx context.Context, session string, made func(store.Address, []byte, time.Time) (store.Record, bool)) ([]store.Record, error) {
+func (s *Store) read(ctx context.Context, session string, made func(*bolt.Bucket, store.Address, []byte, time.Time) (store.Record, bool)) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -124,12 +127,13 @@ func (s *Store) read(ctx context.Context, session string, made func(store.Addres
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	now := time.Now()
-	add := func(at store.Address, raw []byte) {
-		if r, ok := made(at, raw, now); ok {
-			list = append(list, r)
-		}
-	}
-	err := s.view(func(b *bolt.Bucket) { s.recordsLocked(b, session, add) })
+	err := s.view(func(b *bolt.Bucket) {
+		s.recordsLocked(b, session, func(at store.Address, raw []byte) {
+			if r, ok := made(b, at, raw, now); ok {
+				list = append(list, r)
+			}
+		})
+	})
 	slices.SortFunc(list, func(a, b store.Record) int { return a.Compare(b.Address) })
 	return list, err
 }
@@ -162,7 +166,7 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 		now := time.Now()
 		for _, touch := range touches {
 			at := store.Address{Session: touch.Session, Kind: store.Session}
-			was := b.get(at)
+			was := b.whole(at)
 			if version, _, value, ok := decode(was.raw, now); ok {
 				b.put(at, was, encode(version, now.Add(touch.TTL), value))
 			}

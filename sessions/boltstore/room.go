@@ -45,7 +45,7 @@ func (s *Store) free(changes []done) error {
 		b := tx.Bucket(bucketName)
 		for i := range changes {
 			if changes[i].frees {
-				if err := b.Delete(keyOf(changes[i].at)); err != nil {
+				if err := remove(b, keyOf(changes[i].at)); err != nil {
 					return err
 				}
 			}

@@ -311,10 +311,10 @@ func (s *Store) settle(state byte) error {
 // bring makes the file's record that which is recent.
 func (e *recentEntry) bring(b *bolt.Bucket, session string, now time.Time) error {
 	if _, _, _, ok := decode(e.raw, now); ok {
-		return b.Put(keyOf(e.at(session)), e.raw)
+		return write(b, keyOf(e.at(session)), e.raw)
 	}
 	if e.below {
-		return b.Delete(keyOf(e.at(session)))
+		return remove(b, keyOf(e.at(session)))
 	}
 	return nil
 }
