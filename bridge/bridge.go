@@ -160,9 +160,6 @@ func (*Bridge) Due(flow []byte) (time.Time, error) {
 // at those before that. The callers of both must be known in one way. It comes before the first request.
 func (b *Bridge) Succeed(before *Bridge) { b.replies.Join(before.replies) }
 
-// CountOn has calls numbered with those of another bridge at the same path. It comes before the first request.
-func (b *Bridge) CountOn(before *Bridge) { b.driver.CountOn(before.driver) }
-
 // Waiting returns how many calls without a session, and outcomes of such, wait for the same call again.
 func (b *Bridge) Waiting() int { return b.replies.Len() }
 

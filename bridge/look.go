@@ -1,10 +1,6 @@
 package bridge
 
 import (
-	"slices"
-
-	"github.com/mcpbridge/bridge/bridge/call"
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
@@ -26,22 +22,6 @@ func (b *Bridge) Cached() []observe.CachedResults { return b.catalog.Cached() }
 // Listens returns how many subscriptions at the server are at work, and how many of them
 // wait before they are opened again.
 func (b *Bridge) Listens() (all, waiting int) { return b.listens.Listens() }
-
-// EndCall ends the call that [observe.Flow] names, with an error for its client. It
-// reports whether there was one.
-func (b *Bridge) EndCall(id string) bool {
-	b.mu.Lock()
-	open := b.conversations.All()
-	b.mu.Unlock()
-	for _, c := range open {
-		calls := c.table.underWay()
-		if at := slices.IndexFunc(calls, func(k *call.Call) bool { return k.Name() == id }); at >= 0 {
-			calls[at].Close(downstream.ErrCallEnded)
-			return true
-		}
-	}
-	return false
-}
 
 // Omissions returns the entries of the server's lists that clients do not get to see.
 func (b *Bridge) Omissions() []observe.Omission { return b.rules.omitted.all() }

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
@@ -234,6 +235,16 @@ func (c *conversation) Watch(see func(observe.Flow, downstream.Reply) downstream
 	for _, k := range c.table.underWay() {
 		k.Watch(served, see)
 	}
+}
+
+// EndCall implements downstream.Conversation.
+func (c *conversation) EndCall(id string) bool {
+	calls := c.table.underWay()
+	at := slices.IndexFunc(calls, func(k *call.Call) bool { return k.Name() == id })
+	if at >= 0 {
+		calls[at].Close(downstream.ErrCallEnded)
+	}
+	return at >= 0
 }
 
 // Look implements downstream.Conversation.

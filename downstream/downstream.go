@@ -216,6 +216,9 @@ type Conversation interface {
 	StopListening()
 	// Look tells what there is to see of the session at this moment.
 	Look() observe.Conversation
+	// EndCall ends the call that Look tells of by this id, with an error for its client (ErrCallEnded), and reports whether
+	// there was one.
+	EndCall(id string) bool
 	// Watch tells see of each call under way that Look tells of, and where what it says
 	// goes. What see returns takes that place from now on; nil: it stays.
 	Watch(see func(observe.Flow, Reply) Reply)

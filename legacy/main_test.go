@@ -290,6 +290,8 @@ func (c *fakeConv) Adopt(_, theirs []byte) error {
 	return nil
 }
 
+func (c *fakeConv) EndCall(string) bool { return false }
+
 func (c *fakeConv) Look() observe.Conversation { return observe.Conversation{Version: c.version} }
 
 func (*fakeConv) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}

@@ -146,6 +146,11 @@ func (h *HTTP) EndSession(short string) bool {
 	return h.sessions.End(short) || h.channels.End(short, downstream.ErrOperator)
 }
 
+// EndCall ends a call that Look tells of, of the session with this shortened id, and reports whether there was one.
+func (h *HTTP) EndCall(short, id string) bool {
+	return h.sessions.EndCall(short, id) || h.channels.EndCall(short, id)
+}
+
 // EndStored ends the session that has this name in the store, and reports whether it was here.
 func (h *HTTP) EndStored(name string) bool { return h.sessions.EndStored(name) }
 

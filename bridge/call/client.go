@@ -53,7 +53,7 @@ type Options struct {
 type Driver struct {
 	Options
 	notices notices
-	serial  *atomic.Uint64  // numbers calls, for progress tokens, log lines and whoever looks
+	serial  atomic.Uint64   // numbers calls, for progress tokens and log lines
 	timers  sync.Pool       // of *timer, stopped
 	working *gate.Gate      // work that belongs to no call any more
 	ctx     context.Context // of those requests that are of no use once all calls are over
@@ -69,12 +69,9 @@ type notices struct {
 	queued zerolog.Logger // calls that wait for their turn
 }
 
-// CountOn has calls numbered with those of another driver: whoever looks at both tells them apart. It comes before the first call.
-func (d *Driver) CountOn(other *Driver) { d.serial = other.serial }
-
 // NewDriver returns a Driver. Await it when its calls are over.
 func NewDriver(opt Options) *Driver {
-	d := &Driver{Options: opt, serial: new(atomic.Uint64), working: gate.New(), overdrafts: budget.NewPlaces(flight.Overdrafts), notices: notices{
+	d := &Driver{Options: opt, working: gate.New(), overdrafts: budget.NewPlaces(flight.Overdrafts), notices: notices{
 		failed: logfield.AtMost(100, opt.Log), queued: logfield.AtMost(1, opt.Log),
 	}}
 	d.ctx, d.stop = context.WithCancel(context.Background())

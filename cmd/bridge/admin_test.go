@@ -182,7 +182,7 @@ func TestWhatIsUnderWayCanBeEnded(t *testing.T) {
 	if session == nil {
 		t.Fatalf("no session in %s", body)
 	}
-	if status := deed(t, url, token, "do=end-call&mount=/mcp&id=f1"); status != http.StatusSeeOther {
+	if status := deed(t, url, token, "do=end-call&mount=/mcp&id=f1&session="+session[1]); status != http.StatusSeeOther {
 		t.Errorf("ending the call: %d", status)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "ended by who runs the bridge") {

@@ -17,11 +17,11 @@ type deeds struct {
 }
 
 // EndCall implements view.Actions.
-func (d *deeds) EndCall(path, flow string) bool {
-	if !d.ends(path, func(m *fleet.Member) bool { return m.Bridge.EndCall(flow) }) {
+func (d *deeds) EndCall(path, session, flow string) bool {
+	if !d.ends(path, func(m *fleet.Member) bool { return m.EndCall(session, flow) }) {
 		return false
 	}
-	logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.FlowID, flow).Msg("a call was ended on the admin listener")
+	logfield.Each(d.log.Warn()).Str(logfield.Path, path).Str(logfield.SessionID, session).Str(logfield.FlowID, flow).Msg("a call was ended on the admin listener")
 	return true
 }
 

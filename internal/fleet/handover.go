@@ -30,15 +30,11 @@ func (f *Fleet) replace(members []*Member, limit, drain time.Duration) {
 	}
 }
 
-// inherit has a mount that is about to be a present one find what waits without a session at those before it, and go on with their
-// numbers of calls.
+// inherit has a mount that is about to be a present one find what waits without a session at those before it.
 func (f *Fleet) inherit(m *Member) {
 	f.mu.Lock()
 	before := slices.Concat(f.retired, f.present)
 	f.mu.Unlock()
-	if at := slices.IndexFunc(before, func(b *Member) bool { return b.spec.Path == m.spec.Path }); at >= 0 {
-		m.CountOn(before[at].Mount) // all of them have the same
-	}
 	for _, b := range slices.Backward(before) {
 		if b.goesOnAt(m) {
 			m.Succeed(b.Mount) // and those whose place that one took

@@ -263,9 +263,6 @@ func (m *Mount) Limits() Limits { return m.limits }
 // known in the same way, and whose place it takes. It comes before the first request.
 func (m *Mount) Succeed(before *Mount) { m.Bridge.Succeed(before.Bridge) }
 
-// CountOn has calls numbered with those of another mount at the same path. It comes before the first request.
-func (m *Mount) CountOn(before *Mount) { m.Bridge.CountOn(before.Bridge) }
-
 // Busy returns how many sessions, requests without one or handed on, and calls that wait without one are left here.
 func (m *Mount) Busy() int {
 	return m.HTTP.Busy() + m.Bridge.Waiting() + m.server.bypass().Active() + m.server.sessionCount()

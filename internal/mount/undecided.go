@@ -316,5 +316,8 @@ func (u *undecided) StopListening() {
 	u.present().StopListening()
 }
 
+// EndCall implements downstream.Conversation.
+func (u *undecided) EndCall(id string) bool { return u.present().EndCall(id) }
+
 // Look implements downstream.Conversation.
 func (u *undecided) Look() observe.Conversation { return u.present().Look() }

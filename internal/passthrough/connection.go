@@ -204,6 +204,9 @@ func (*connection) GiveUp(downstream.Caller, []byte) (func(), error) {
 // Watch implements downstream.Conversation: nothing is known of its calls.
 func (*connection) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
 
+// EndCall implements downstream.Conversation.
+func (*connection) EndCall(string) bool { return false }
+
 // Look implements downstream.Conversation.
 func (c *connection) Look() observe.Conversation {
 	return observe.Conversation{Version: c.Version(), Relayed: true}

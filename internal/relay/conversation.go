@@ -31,6 +31,7 @@ type conversation struct {
 	ctx       context.Context   // ends with Close
 	cancel    context.CancelFunc
 	deaf      atomic.Bool // the client is told of nothing but its calls
+	whose     whose
 
 	mu     sync.Mutex
 	wait   waiting
@@ -55,10 +56,25 @@ type pendingCall struct {
 	name            []byte // raw, of a tool or prompt
 
 	questions []jsonrpc.ID // that came on its stream, as far as they are remembered
+	open      []question   // those that have no answer yet
+	sign      time.Time    // when the server last gave one
 
 	queued    bool   // the server has not got it yet
 	withdrawn bool   // while it was queued
 	leave     func() // gives its place back; nil: it has none
+}
+
+// whose is what a client said of itself, for who looks: short, since it is kept for as long as the session lasts.
+type whose struct {
+	info, declared []byte
+	answers        bool // questions; guarded by the conversation's lock
+}
+
+// question is one that came on the stream of a call and has no answer yet.
+type question struct {
+	id   jsonrpc.ID
+	kind observe.Kind
+	at   time.Time
 }
 
 // Orderly implements downstream.Conversation.
@@ -111,7 +127,8 @@ func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request,
 		return nil, failed("too many requests are under way in this session")
 	}
 	c.last++
-	k := &pendingCall{out: out, number: c.last, token: req.ProgressToken, began: time.Now(), session: caller.Session, method: req.Method, name: req.Name}
+	now := time.Now()
+	k := &pendingCall{out: out, number: c.last, token: req.ProgressToken, began: now, sign: now, session: caller.Session, method: req.Method, name: req.Name}
 	id := req.ID
 	k.limit = time.AfterFunc(c.relay.opt.Call, func() { c.expire(id, k) })
 	c.calls[id] = k
@@ -175,10 +192,23 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 	if c.strange(caller) {
 		return downstream.ErrNotHere
 	}
+	c.answered(msg.ID)
 	if why := (*jsonrpc.Error)(nil); errors.As(c.send(caller, &msg), &why) {
 		_ = c.send(caller, &jsonrpc.Message{ID: msg.ID, Error: why})
 	}
 	return nil
+}
+
+// answered notes that the client has answered a question.
+func (c *conversation) answered(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.calls {
+		n := len(k.open)
+		if k.open = slices.DeleteFunc(k.open, func(q question) bool { return q.id == id }); len(k.open) < n {
+			c.whose.answers, k.sign = true, time.Now()
+		}
+	}
 }
 
 // Knows implements downstream.Conversation: the session is in no other process.
@@ -225,11 +255,6 @@ func (c *conversation) StopListening() { c.deaf.Store(true) }
 
 // Watch implements downstream.Conversation: nothing is known of its calls.
 func (*conversation) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
-
-// Look implements downstream.Conversation.
-func (c *conversation) Look() observe.Conversation {
-	return observe.Conversation{Version: c.Version(), Relayed: true}
-}
 
 // Conclude implements downstream.Conversation. Whoever ends the session lets nothing more in.
 func (c *conversation) Conclude() {}

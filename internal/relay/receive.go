@@ -6,10 +6,12 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -58,7 +60,7 @@ func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
 	}
 	switch {
 	case out != nil:
-		c.asked(msg, out)
+		c.said(msg, out)
 		out.Send(downstream.Message{Message: *msg, Text: text})
 	case downstream.Reaches(c.push):
 		c.push.Push(key, downstream.Message{Message: *msg, Text: bytes.Clone(text)})
@@ -78,17 +80,27 @@ const (
 	maxQuestionID = 256 // bytes
 )
 
-// asked notes which call a question came to.
-func (c *conversation) asked(msg *jsonrpc.Message, out downstream.Reply) {
-	if msg.Kind() != jsonrpc.Request || len(msg.ID) > maxQuestionID {
-		return
-	}
+// said notes which call a message came to.
+func (c *conversation) said(msg *jsonrpc.Message, out downstream.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.calls {
 		if k.out == out {
-			k.questions = append(k.questions[max(0, len(k.questions)-maxQuestions+1):], msg.ID)
+			k.noteLocked(msg)
 		}
+	}
+}
+
+// noteLocked notes what the server says on the stream of a call.
+func (k *pendingCall) noteLocked(msg *jsonrpc.Message) {
+	k.sign = time.Now()
+	if msg.Kind() != jsonrpc.Request || len(msg.ID) > maxQuestionID {
+		return
+	}
+	k.questions = append(k.questions[max(0, len(k.questions)-maxQuestions+1):], msg.ID)
+	mode, _ := rawjson.Text(rawjson.Get(msg.Params, "mode"))
+	if kind := observe.KindOf(msg.Method, mode); kind < observe.Kinds {
+		k.open = append(k.open[max(0, len(k.open)-maxQuestions+1):], question{msg.ID, kind, k.sign})
 	}
 }
 

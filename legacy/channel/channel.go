@@ -257,13 +257,18 @@ func (c *Channel) Leave() {
 
 // look describes a connection that is a session; begun is false before initialize.
 func (c *Channel) look(id string) (sight observe.Sight, begun bool) {
-	c.in.Lock()
-	conv := c.conv
-	c.in.Unlock()
+	conv := c.conversation()
 	if conv == nil {
 		return sight, false
 	}
 	return observe.Sight{ID: logfield.Short(id), Transport: c.transport, Began: c.born, Conversation: conv.Look()}, true
+}
+
+// conversation returns that of the session, nil before initialize.
+func (c *Channel) conversation() downstream.Conversation {
+	c.in.Lock()
+	defer c.in.Unlock()
+	return c.conv
 }
 
 // reportEnd tells who watches that the session of a connection has ended.

@@ -112,6 +112,17 @@ func (cs *Registry) Look() (seen []observe.Sight) {
 	return seen
 }
 
+// EndCall ends a call of the connection with this shortened id, and reports whether there was one.
+func (cs *Registry) EndCall(short, call string) bool {
+	for id, c := range cs.all() {
+		if logfield.Short(id) == short {
+			conv := c.conversation()
+			return conv != nil && conv.EndCall(call)
+		}
+	}
+	return false
+}
+
 // End ends the connection with this shortened id, and reports whether there was one.
 func (cs *Registry) End(short string, why error) bool {
 	for id, c := range cs.all() {

@@ -201,6 +201,16 @@ func (set *Set) Look() []observe.Sight {
 	return seen
 }
 
+// EndCall ends a call of the session with this shortened id, and reports whether there was one.
+func (set *Set) EndCall(short, id string) bool {
+	for _, use := range set.table.All() {
+		if logfield.Short(use.Value.rec.ID) == short {
+			return use.Value.conv.EndCall(id)
+		}
+	}
+	return false
+}
+
 // End ends the session with this shortened id, as who runs the bridge wants it, and reports whether there was one.
 func (set *Set) End(short string) bool {
 	for _, use := range set.table.All() {

@@ -8,7 +8,7 @@ import (
 // Actions is what the pages let people do. Each reports whether there was something
 // to do it to.
 type Actions interface {
-	EndCall(mount, flow string) bool
+	EndCall(mount, session, flow string) bool
 	EndSession(mount, id string) bool
 	// SetLevel changes what is logged until the next reload or restart.
 	SetLevel(name string) bool
@@ -29,7 +29,7 @@ func (v *View) confirm(w http.ResponseWriter, r *http.Request) {
 	switch q.Get("do") {
 	case "end-call":
 		for _, f := range flows(v.look()) {
-			if f.Session.Mount == q.Get("mount") && f.ID == q.Get("id") {
+			if f.Session.Mount == q.Get("mount") && f.Session.ID == q.Get("session") && f.ID == q.Get("id") {
 				deed["Flow"] = f
 				v.show(w, r, "confirm", "End this call?", deed)
 				return
@@ -62,12 +62,10 @@ func (v *View) act(w http.ResponseWriter, r *http.Request) {
 	back, to := "/waiting", url.Values{"done": {deed}}
 	switch deed {
 	case "end-call":
-		done = v.opt.Actions.EndCall(mount, id)
-		if session := r.PostForm.Get("session"); session != "" {
-			back = "/session"
-			to.Set("mount", mount)
-			to.Set("id", session)
-		}
+		session := r.PostForm.Get("session")
+		done, back = v.opt.Actions.EndCall(mount, session, id), "/session"
+		to.Set("mount", mount)
+		to.Set("id", session)
 	case "end-session":
 		done, back = v.opt.Actions.EndSession(mount, id), "/sessions"
 		to.Set("mount", mount)

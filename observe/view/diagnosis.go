@@ -87,7 +87,7 @@ func ofServer(f *observe.Flow, now time.Time) diagnosis {
 	end, setting := bound(f)
 	d := diagnosis{Who: "server", Link: "/server", About: "its connections, and what it printed",
 		Text: fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. The call fails at %s, in %s (%s).", Span(waited), round, hour(end), Span(end.Sub(now)), setting),
-		Do:   "Look at the server, and whether it tells of progress; if the tool needs longer, raise timeouts.round"}
+		Do:   "Look at the server, and whether it tells of progress; if the tool needs longer, raise " + setting}
 	if waited >= silentServer {
 		d.Grave, d.Weight, d.Brief = true, silent, "the server is silent"
 	}
@@ -183,7 +183,7 @@ func until(f *observe.Flow, now time.Time) string {
 // bound is when a wait ends the call, and the setting that says so.
 func bound(f *observe.Flow) (at time.Time, setting string) {
 	switch {
-	case f.Waits == observe.ForTime, f.Waits == observe.ForTask, f.Waits == observe.ForClient && settled(f), !f.Deadline.IsZero() && f.Deadline.Before(f.Until):
+	case f.Waits == observe.ForTime, f.Waits == observe.ForTask, f.Waits == observe.ForClient && settled(f), f.Until.IsZero(), !f.Deadline.IsZero() && f.Deadline.Before(f.Until):
 		return f.Deadline, "timeouts.flow"
 	case f.Waits == observe.ForClient:
 		return f.Until, "timeouts.server-request"

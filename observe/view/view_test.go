@@ -190,9 +190,9 @@ func TestPages(t *testing.T) {
 // done notes what was done.
 type done []string
 
-func (d *done) EndCall(mount, flow string) bool {
-	*d = append(*d, "call "+mount+" "+flow)
-	return flow == "f1"
+func (d *done) EndCall(mount, session, flow string) bool {
+	*d = append(*d, "call "+mount+" "+session+" "+flow)
+	return session == "S1" && flow == "f1"
 }
 
 func (d *done) EndSession(mount, id string) bool {
@@ -228,7 +228,7 @@ func TestActionsAreThereOnlyIfAllowed(t *testing.T) {
 		t.Error("actions are missing")
 	}
 	for form, want := range map[string]int{
-		"do=end-call&mount=/mcp&id=f1": 303, "do=end-call&mount=/mcp&id=f2": 404, "do=end-session&mount=/mcp&id=S1": 303, "do=level&level=debug": 303,
+		"do=end-call&mount=/mcp&session=S1&id=f1": 303, "do=end-call&mount=/mcp&session=S1&id=f2": 404, "do=end-session&mount=/mcp&id=S1": 303, "do=level&level=debug": 303,
 		"do=other": 400, "": 400, "do=level&level=" + strings.Repeat("x", maxForm): 400,
 	} {
 		if status, to := post(acting, form); status != want || (status == 303) != strings.HasPrefix(to, "/") {

@@ -1,0 +1,96 @@
+package relay
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Bounds of what is kept.
+const (
+	maxName     = 100 // bytes, of a client's name, and of a capability
+	maxDeclared = 16
+)
+
+// whoseOf reads what initialize declares.
+func whoseOf(params []byte) whose {
+	text := func(of []byte, member string) []byte {
+		t, _ := rawjson.Text(rawjson.Get(of, member))
+		return rawjson.AppendQuote(nil, clip.Text(t, maxName))
+	}
+	info, declared := rawjson.Get(params, "clientInfo"), []byte("{")
+	n := 0
+	for name := range rawjson.Members(rawjson.Get(params, "capabilities")) {
+		if n++; n > maxDeclared {
+			break
+		}
+		if n > 1 {
+			declared = append(declared, ',')
+		}
+		declared = append(rawjson.AppendQuote(declared, clip.Text(string(name), maxName)), ":{}"...)
+	}
+	return whose{
+		info:     slices.Concat([]byte(`{"name":`), text(info, "name"), []byte(`,"version":`), text(info, "version"), []byte("}")),
+		declared: append(declared, '}'),
+	}
+}
+
+// Look implements downstream.Conversation.
+func (c *conversation) Look() observe.Conversation {
+	seen := observe.Conversation{Version: c.Version(), Relayed: true, ClientInfo: c.whose.info, Declared: c.whose.declared, Effective: c.whose.declared}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.calls {
+		if k.method != mcp.MethodInitialize {
+			seen.Flows = append(seen.Flows, c.sightLocked(k))
+		}
+	}
+	return seen
+}
+
+// sightLocked describes a call. Of a question nobody here knows how long it may take: the call may take so long.
+func (c *conversation) sightLocked(k *pendingCall) observe.Flow {
+	name, _ := rawjson.Text(k.name)
+	f := observe.Flow{
+		ID: observe.CallID(k.number), Method: clip.Text(k.method, maxName), Name: clip.Text(name, maxName), Waits: observe.ForServer,
+		Began: k.began, Since: k.sign, Deadline: k.began.Add(c.relay.opt.Call), Reachable: k.out.Reachable(),
+	}
+	for _, q := range k.open {
+		if f.Waits == observe.ForServer {
+			f.Waits, f.Since = observe.ForClient, q.at
+		}
+		f.Questions = append(f.Questions, observe.Open{ID: observe.QuestionID(string(q.id)), Method: q.kind.Method(), Kind: q.kind, Asked: true, Proven: c.whose.answers})
+	}
+	return f
+}
+
+var errCallEnded = fmt.Errorf("%w; whether it was executed is not known", downstream.ErrCallEnded)
+
+// EndCall implements downstream.Conversation.
+func (c *conversation) EndCall(id string) bool {
+	c.mu.Lock()
+	var of jsonrpc.ID
+	for call, k := range c.calls {
+		if k.method != mcp.MethodInitialize && observe.CallID(k.number) == id {
+			of = call
+		}
+	}
+	c.mu.Unlock()
+	if of == "" {
+		return false
+	}
+	known := !c.withdraw(of)
+	if !known {
+		c.Fail(of, downstream.ErrCallEnded)
+		return true
+	}
+	c.Fail(of, errCallEnded)
+	c.cancelled(of, "ended by who runs the bridge")
+	return true
+}
