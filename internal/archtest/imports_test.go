@@ -98,7 +98,7 @@ var mayImport = map[string][]string{
 	"internal/signin":      {"authorize", "upstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},
 	"internal/dialect":     {"upstream", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/hop", "internal/logfield"},
 	"internal/passthrough": {"downstream", "internal/budget", "observe", "internal/hop", "internal/http1", "internal/logfield", "internal/roundtrip", "upstream", "upstream/mirror", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
-	"internal/relay":       {"downstream", "internal/budget", "internal/hop", "internal/http1", "internal/logfield", "internal/roundtrip", "observe", "upstream/stdio", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
+	"internal/relay":       {"downstream", "internal/budget", "internal/hop", "internal/http1", "internal/logfield", "internal/roundtrip", "observe", "upstream/stdio", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault", "internal/clip"},
 	"internal/relayed":     {"internal/budget", "internal/logfield", "sessions", "sessions/store"},
 	"internal/resource":    {"internal/bearer", "internal/budget", "internal/hop", "internal/ttlcache", "internal/uses", "internal/wellknown", "rawjson"},
 	"internal/wellknown":   {},

@@ -58,8 +58,9 @@ func (v *View) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is no form of the view", http.StatusBadRequest)
 		return
 	}
-	deed, mount, id, done := r.PostForm.Get("do"), r.PostForm.Get("mount"), r.PostForm.Get("id"), false
-	back, to := "/waiting", url.Values{"done": {deed}}
+	deed, mount, id := r.PostForm.Get("do"), r.PostForm.Get("mount"), r.PostForm.Get("id")
+	done, back := false, ""
+	to := url.Values{"done": {deed}}
 	switch deed {
 	case "end-call":
 		session := r.PostForm.Get("session")
