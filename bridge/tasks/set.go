@@ -72,7 +72,7 @@ func (s *Set) Find(params []byte) (*Task, error) {
 // last task of the page before; of one that is not known it is ErrCursor.
 func (s *Set) List(params []byte) ([]byte, error) {
 	tasks := s.all()
-	if raw := rawjson.Get(params, "cursor"); raw != nil {
+	if raw := rawjson.Get(params, "cursor"); raw != nil && rawjson.KindOf(raw) != rawjson.Null { // B-8: which counts as none
 		cursor, _ := rawjson.Name(raw)
 		at := slices.IndexFunc(tasks, func(t *Task) bool { return t.id == cursor })
 		if at < 0 {
