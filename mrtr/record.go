@@ -64,12 +64,13 @@ func Decode(b []byte) (*Flow, error) {
 	return r.Flow, nil
 }
 
-// readNames reads again what the server tells its questions apart by: encoding/json takes every lone
-// surrogate for the same character, and keys go up as they came (D-I7).
+// readNames reads again what goes up as it came (D-I7), or is compared with that: encoding/json takes
+// every lone surrogate for the same character.
 func (f *Flow) readNames(b []byte) {
 	if !bytes.Contains(b, []byte(`\ud`)) {
 		return
 	}
+	f.Method, _ = rawjson.Name(rawjson.Get(b, "method"))
 	i := 0
 	for in := range rawjson.Elements(rawjson.Get(b, "inputs")) {
 		f.Inputs[i].Key, _ = rawjson.Name(rawjson.Get(in, "key"))

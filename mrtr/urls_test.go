@@ -138,6 +138,7 @@ func TestKeysSurviveStorage_DI7(t *testing.T) {
 	step(f, outcome([]byte(`{"resultType":"input_required","inputRequests":{`+ask+`,`+strings.ReplaceAll(ask, "d800", "d801")+`}}`)))
 	f.Inputs[0].ElicitationID = "\xed\xa0\x80"
 	f.URLs = []URLMemory{{URL: "https://a/\xed\xa0\x80", ElicitationID: "\xed\xa0\x81"}}
+	f.Method = "x/\xed\xa0\x80"
 	stored, err := f.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +146,9 @@ func TestKeysSurviveStorage_DI7(t *testing.T) {
 	again, err := Decode(stored)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if again.Method != f.Method {
+		t.Errorf("the method is %q", again.Method)
 	}
 	if got := []string{again.Inputs[0].Key, again.Inputs[1].Key, again.Inputs[0].ElicitationID, again.URLs[0].URL, again.URLs[0].ElicitationID}; !slices.Equal(got,
 		[]string{"\xed\xa0\x80", "\xed\xa0\x81", "\xed\xa0\x80", "https://a/\xed\xa0\x80", "\xed\xa0\x81"}) {
