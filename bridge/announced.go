@@ -151,7 +151,7 @@ func (c hearing) subscribable(req downstream.Request) (uri string, err *jsonrpc.
 	if !c.Server.Subscribe || !c.reaches() {
 		return "", ends.MethodNotFound(req.Method)
 	}
-	uri, ok := rawjson.Text(req.URI)
+	uri, ok := rawjson.Name(req.URI)
 	if !ok {
 		return "", fault.Params("uri is missing or no string")
 	}

@@ -174,7 +174,7 @@ func (c *conversation) WasShownWrapped(raw []byte) bool {
 	if len(wrapped) == 0 {
 		return false
 	}
-	name, _ := rawjson.Text(raw)
+	name, _ := rawjson.Name(raw)
 	_, found := slices.BinarySearch(wrapped, name)
 	return found
 }

@@ -98,9 +98,11 @@ func TestHostedTaskFailsWithItsTool_G3(t *testing.T) {
 		if e := request(t, conv, "3", mcp.MethodTasksResult, id).rpcError(); e.Code != -5 {
 			t.Fatalf("code %d", e.Code)
 		}
-		list := request(t, conv, "4", mcp.MethodTasksList, `{}`).result()
-		if n := strings.Count(list, `"taskId"`); n != 2 {
-			t.Fatalf("listed %d: %s", n, list)
+		for _, params := range []string{`{}`, `{"cursor":null}`} { // B-8
+			list := request(t, conv, "4", mcp.MethodTasksList, params).result()
+			if n := strings.Count(list, `"taskId"`); n != 2 {
+				t.Fatalf("%s: listed %d: %s", params, n, list)
+			}
 		}
 	})
 }

@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -376,5 +378,40 @@ func TestListensGoOnWithTheNewestCredentials_H2(t *testing.T) {
 			ping(conv, ada("t1")) // who opened the session without credentials has signed in
 			again(t, up, l, "")   // what all share who have none
 		})
+	})
+}
+
+// P-6: URIs that differ in half a character are those of other resources, and go both ways as they are.
+func TestSubscriptionsAreOfOneResource_C14(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, open := listening(t)
+		conv, box := open()
+		hearing{conv}.announce(downstream.Caller{})
+		(<-up.opened).acknowledge()
+
+		for i, want := range []string{`["x:\ud800"]`, `["x:\ud800","x:\ud801"]`} {
+			one := request(t, conv, fmt.Sprint(i), mcp.MethodResourcesSubscribe, fmt.Sprintf(`{"uri":"x:\ud80%d"}`, i))
+			listen := <-up.opened
+			if got := member(listen.call, "notifications", "resourceSubscriptions"); got != want {
+				t.Fatalf("got %s, want %s", got, want)
+			}
+			listen.acknowledge()
+			one.result()
+		}
+		if got, err := readRecord(conv.Record()); err != nil || !slices.Equal(got.Resources, names{"x:\xed\xa0\x80", "x:\xed\xa0\x81"}) {
+			t.Errorf("%q are kept, %v", got.Resources, err)
+		}
+		gone := request(t, conv, "3", mcp.MethodResourcesUnsubscribe, `{"uri":"x:\ud800"}`)
+		last := <-up.opened
+		last.acknowledge()
+		gone.result()
+		if got := member(last.call, "notifications", "resourceSubscriptions"); got != `["x:\ud801"]` {
+			t.Errorf("what is left is %s", got)
+		}
+		box.take()
+		last.say(mcp.NotificationResourcesUpdated, `{"uri":"x:\ud801"}`)
+		if got := box.take(); !strings.Contains(got, `x:\ud801`) {
+			t.Errorf("got %s", got)
+		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // recordVersion counts the changes of sessionRecord that an older bridge could not
@@ -28,9 +29,34 @@ type sessionRecord struct {
 	Proven     []string             `json:"proven,omitempty"`   // capabilities that the client has served
 	Breaker    map[string]time.Time `json:"breaker,omitempty"`  // until when a capability is not used
 	Announced  bool                 `json:"announced,omitempty"`
-	Resources  []string             `json:"resources,omitempty"` // that it has subscribed to
-	Wrapped    []string             `json:"wrapped,omitempty"`   // tools that it was shown wrapped, in order
+	Resources  names                `json:"resources,omitempty"` // that it has subscribed to
+	Wrapped    names                `json:"wrapped,omitempty"`   // tools that it was shown wrapped, in order
 	Served     uint8                `json:"served,omitempty"`    // what earlier versions of the bridge wrote for Proven; only read
+}
+
+// names are URIs and names of the server's, each as exact as it was said: encoding/json would take every
+// lone surrogate for the same character.
+type names []string
+
+// MarshalJSON implements json.Marshaler.
+func (n names) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	for i, name := range n {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = rawjson.AppendQuote(out, name)
+	}
+	return append(out, ']'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *names) UnmarshalJSON(list []byte) error {
+	for element := range rawjson.Elements(list) {
+		name, _ := rawjson.Name(element)
+		*n = append(*n, name)
+	}
+	return nil
 }
 
 // Record implements downstream.Conversation.

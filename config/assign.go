@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
@@ -63,13 +64,18 @@ func keep[T any](target *T, parse func(string) (T, error), text string) error {
 
 // parseHeaders reads lines of the form NAME: VALUE.
 func parseHeaders(lines []string) (map[string]string, error) {
-	headers := make(map[string]string, len(lines))
+	headers, spelled := make(map[string]string, len(lines)), make(map[string]string, len(lines))
 	for _, line := range lines {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
 			return nil, errors.New(`must be written as NAME: VALUE`)
 		}
-		headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		name = strings.TrimSpace(name)
+		is := http.CanonicalHeaderKey(name)
+		if other, there := spelled[is]; there {
+			return nil, fmt.Errorf("%s and %s are one header, which can have one value only", shown(other), shown(name))
+		}
+		headers[name], spelled[is] = strings.TrimSpace(value), name
 	}
 	return headers, nil
 }

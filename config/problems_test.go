@@ -35,6 +35,8 @@ func TestProblems(t *testing.T) {
 		"value as list":               {yaml: url + "allowed-hosts: a\n", want: `@:2: allowed-hosts: must be a list, like [a, b]`},
 		"list in a list":              {yaml: url + "allowed-hosts: [[a]]\n", want: `@:2: allowed-hosts: must be a single value`},
 		"headers as list":             {yaml: url + "headers: [a]\n", want: `@:2: headers: must be a mapping of names to values`},
+		"header in two spellings":     {yaml: url + "headers: {X-A: hush, x-a: hush}\n", want: `@:2: headers: "X-A" and "x-a" are one header, which can have one value only`},
+		"header twice":                {yaml: url, flag: []Setting{{"headers", []string{"X-A: hush", "X-A: hush"}}}, want: `--headers: "X-A" and "X-A" are one header, which can have one value only`},
 		"header without name":         {yaml: url, flag: []Setting{{"headers", []string{"hush"}}}, want: `--headers: must be written as NAME: VALUE`},
 		"parameter without name":      {yaml: url, flag: []Setting{{"auth.parameters", []string{"hush"}}}, want: `--auth.parameters: must be written as NAME: VALUE`},
 		"parameter in a variable":     {yaml: url, env: []string{"BRIDGE_AUTH_PARAMETERS=hush"}, want: `BRIDGE_AUTH_PARAMETERS: auth.parameters: must be written as NAME: VALUE`},

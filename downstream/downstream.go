@@ -49,6 +49,11 @@ func EndOfCalls(cause, otherwise error) error {
 	return otherwise
 }
 
+// Unknown says of a call that ends for this cause, and that its server has or may have, that nobody knows what became of it.
+func Unknown(cause error) error {
+	return fmt.Errorf("%w; whether the call was executed is not known", cause)
+}
+
 // ErrElsewhere is the cause of the end of a session whose record is gone.
 var ErrElsewhere error = sessions.Elsewhere
 

@@ -16,7 +16,7 @@ func methodName(v []byte) (string, bool) {
 			}
 		}
 	}
-	return rawjson.Text(v)
+	return rawjson.Name(v)
 }
 
 // known has the usual names by their length, which is quicker than a map.

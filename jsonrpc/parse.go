@@ -155,7 +155,7 @@ func (m *Message) readResponse(env *envelope) string {
 		return ""
 	}
 	code, okCode := rawjson.Int(rawjson.Get(failure, "code"))
-	text, okText := rawjson.Text(rawjson.Get(failure, "message"))
+	text, okText := rawjson.Name(rawjson.Get(failure, "message"))
 	if !okCode || !okText {
 		return "error must have an integer code and a string message"
 	}

@@ -37,6 +37,8 @@ func TestParse(t *testing.T) {
 			Message{ID: `"a"`, Error: &Error{Code: -32602, Message: `no "x"`, Data: []byte(`{"k": 1}`)}}},
 		{"error without id", `{"jsonrpc":"2.0","error":{"code":-32700,"message":"?"}}`, Response, Message{Error: &Error{Code: -32700, Message: "?"}}},
 		{"error with id null", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":""}}`, Response, Message{Error: &Error{Code: -32000}}},
+		{"P-6 half a character in a method", `{"jsonrpc":"2.0","method":"x/\ud800","id":1}`, Request, Message{ID: "1", Method: "x/\xed\xa0\x80"}},
+		{"P-6 half a character in an error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"\udc00"}}`, Response, Message{ID: "1", Error: &Error{Code: 1, Message: "\xed\xb0\x80"}}},
 		{"unknown members", `{"x":{"id":2},"jsonrpc":"2.0","id":1,"method":"ping","y":null}`, Request, Message{ID: "1", Method: "ping"}},
 		{"names with escapes", `{"\u006Asonrpc":"2.0","\u0069d":1,"method":"ping"}`, Request, Message{ID: "1", Method: "ping"}},
 	}

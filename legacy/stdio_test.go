@@ -265,3 +265,40 @@ func TestAClientThatDoesNotReadCannotHoldUpTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Nor does one that has closed its input, and has left more there than can be taken while nothing of the answers is read.
+func TestAClientThatDoesNotReadCannotHoldUpTheEndWithItsInput_A36(t *testing.T) {
+	for name, reads := range map[string]bool{"reads nothing": false, "reads slowly": true} {
+		synctest.Test(t, func(t *testing.T) {
+			many := strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"`+strings.Repeat("x", 300)+`"}`+"\n", 100)
+			in, write := io.Pipe()
+			read, out := io.Pipe()
+			ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+			defer stop()
+			b, done, began := newFake(), make(chan error, 1), time.Now()
+			go func() {
+				done <- ServeStdio(ctx, in, out, Options{}, b)
+				_ = out.Close()
+			}()
+			lines, answers := bufio.NewReader(read), 0
+			_, _ = io.WriteString(write, initialize(mcp.V20251125)+"\n")
+			_, _ = lines.ReadString('\n')
+			synctest.Wait() // nobody else writes then
+			go func() { _, _ = io.WriteString(write, many); _ = write.Close() }()
+			for ; reads; answers++ {
+				if _, err := lines.ReadString('\n'); err != nil {
+					break
+				}
+				time.Sleep(900 * time.Millisecond)
+			}
+			err := <-done
+			if reads && (err != nil || answers != 100) || !reads && (err == nil || time.Since(began) > 20*time.Second) {
+				t.Errorf("%s: %d answers, %v after %v", name, answers, err, time.Since(began))
+			}
+			if b.last().closed == nil {
+				t.Errorf("%s: the session goes on", name)
+			}
+			_ = read.Close()
+		})
+	}
+}

@@ -51,10 +51,8 @@ func (f *Flow) encodeHowFar(o *jsonout.Object) (err error) {
 	o.Raw("requestState", f.RequestState)
 	o.List("inputs", len(f.Inputs), func(o *jsonout.Object, i int) { f.Inputs[i].encode(o) })
 	o.Int("hurry", int64(f.Hurry))
-	if len(f.URLs) > 0 {
-		err = o.Any("urls", f.URLs)
-	}
-	if f.Task != nil && err == nil {
+	o.List("urls", len(f.URLs), func(o *jsonout.Object, i int) { f.URLs[i].encode(o) })
+	if f.Task != nil {
 		err = o.Any("task", f.Task)
 	}
 	if f.Outage != (Outage{}) && err == nil {
@@ -95,6 +93,14 @@ func (in *Input) encode(o *jsonout.Object) {
 	o.True("askedAgain", in.AskedAgain)
 	o.True("announced", in.Announced)
 	o.Raw("response", in.Response)
+}
+
+func (m *URLMemory) encode(o *jsonout.Object) {
+	o.Always("url", m.URL)
+	o.Always("message", m.Message)
+	o.Always("elicitationId", m.ElicitationID)
+	o.Int("repeats", int64(m.Repeats))
+	o.True("announced", m.Announced)
 }
 
 func (c *clockRecord) encode(o *jsonout.Object) {

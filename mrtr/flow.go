@@ -186,8 +186,8 @@ func (in *Input) url() (url, message string, ok bool) {
 	if in.Method != mcp.MethodElicitationCreate || in.Mode() != "url" {
 		return "", "", false
 	}
-	url, _ = rawjson.Text(rawjson.Get(in.Params, "url"))
-	message, _ = rawjson.Text(rawjson.Get(in.Params, "message"))
+	url, _ = rawjson.Name(rawjson.Get(in.Params, "url"))
+	message, _ = rawjson.Name(rawjson.Get(in.Params, "message"))
 	return url, message, true
 }
 

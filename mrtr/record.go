@@ -1,10 +1,13 @@
 package mrtr
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // recordVersion counts the changes of the encoding that an older bridge could not
@@ -57,7 +60,29 @@ func Decode(b []byte) (*Flow, error) {
 	case r.V < recordVersion:
 		return nil, errors.New("the record of a flow is from before the first release of the bridge, or none")
 	}
+	r.readNames(b)
 	return r.Flow, nil
+}
+
+// readNames reads again what goes up as it came (D-I7), or is compared with that: encoding/json takes
+// every lone surrogate for the same character.
+func (f *Flow) readNames(b []byte) {
+	if !bytes.Contains(b, []byte(`\ud`)) {
+		return
+	}
+	f.Method, _ = rawjson.Name(rawjson.Get(b, "method"))
+	i := 0
+	for in := range rawjson.Elements(rawjson.Get(b, "inputs")) {
+		f.Inputs[i].Key, _ = rawjson.Name(rawjson.Get(in, "key"))
+		f.Inputs[i].ElicitationID, _ = rawjson.Name(rawjson.Get(in, "elicitationId"))
+		i++
+	}
+	i = 0
+	for url := range rawjson.Elements(rawjson.Get(b, "urls")) {
+		f.URLs[i].URL, _ = rawjson.Name(rawjson.Get(url, "url"))
+		f.URLs[i].ElicitationID, _ = rawjson.Name(rawjson.Get(url, "elicitationId"))
+		i++
+	}
 }
 
 // clockRecord is a Clock in nanoseconds since 1970; 0 never comes.

@@ -106,7 +106,7 @@ func parseRequests(raw []byte) ([]InputRequest, error) {
 		if len(requests) == maxRequestsPerRound {
 			return nil, &Violation{"D-I18", fmt.Sprintf("more than %d input requests in one round", maxRequestsPerRound)}
 		}
-		method, _ := rawjson.Text(rawjson.Get(value, "method"))
+		method, _ := rawjson.Name(rawjson.Get(value, "method"))
 		requests = append(requests, InputRequest{
 			Key:    string(key),
 			Method: method,

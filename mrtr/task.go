@@ -54,7 +54,7 @@ func (f *Flow) onTask(raw []byte, at Moment) Action {
 	raw = taskOf(raw)
 	f.Task.Fetching = false
 	f.Task.Interval = interval(rawjson.Get(raw, "pollIntervalMs"))
-	message, _ := rawjson.Text(rawjson.Get(raw, "statusMessage"))
+	message, _ := rawjson.Name(rawjson.Get(raw, "statusMessage"))
 	f.Task.Message = message
 	status, _ := rawjson.Text(rawjson.Get(raw, "status"))
 	switch status {
@@ -140,7 +140,7 @@ func interval(raw []byte) time.Duration {
 // taskError is the error of a failed task (G-10).
 func taskError(raw []byte) error {
 	code, ok := rawjson.Int(rawjson.Get(raw, "code"))
-	message, named := rawjson.Text(rawjson.Get(raw, "message"))
+	message, named := rawjson.Name(rawjson.Get(raw, "message"))
 	if !ok || !named {
 		return &Violation{"G-10", "a failed task without an error"}
 	}

@@ -111,7 +111,7 @@ func urls(asked []Input) map[string]bool {
 // 2026-07-28 no longer has (C-27): the server's own if params carry one
 // (I-2), else a fresh one from mint. The question's id belongs into the event Asked.
 func Identify(params []byte, mint func() string) (identified []byte, elicitationID string) {
-	if id, ok := rawjson.Text(rawjson.Get(params, "elicitationId")); ok {
+	if id, ok := rawjson.Name(rawjson.Get(params, "elicitationId")); ok {
 		return params, id
 	}
 	id := mint()

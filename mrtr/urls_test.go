@@ -3,6 +3,7 @@ package mrtr
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +128,30 @@ func TestInputsAreJudgedOnce(t *testing.T) {
 	f.Inputs = append(f.Inputs, Input{InputRequest: InputRequest{Key: "d"}}, Input{ServerRequestID: `"b-1"`}, Input{Response: []byte("{}")})
 	if err := judge(true, nil); err != nil || seen != "d" {
 		t.Errorf("of new ones: %q, %v", seen, err)
+	}
+}
+
+// D-I7: keys go up as they came, from whichever process. What else the server tells its questions apart by stays exact, too.
+func TestKeysSurviveStorage_DI7(t *testing.T) {
+	f := sending(t)
+	ask := `"\ud800":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://a/\ud800","elicitationId":"\ud800"}}`
+	step(f, outcome([]byte(`{"resultType":"input_required","inputRequests":{`+ask+`,`+strings.ReplaceAll(ask, "d800", "d801")+`}}`)))
+	f.Inputs[0].ElicitationID = "\xed\xa0\x80"
+	f.URLs = []URLMemory{{URL: "https://a/\xed\xa0\x80", ElicitationID: "\xed\xa0\x81"}}
+	f.Method = "x/\xed\xa0\x80"
+	stored, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Decode(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Method != f.Method {
+		t.Errorf("the method is %q", again.Method)
+	}
+	if got := []string{again.Inputs[0].Key, again.Inputs[1].Key, again.Inputs[0].ElicitationID, again.URLs[0].URL, again.URLs[0].ElicitationID}; !slices.Equal(got,
+		[]string{"\xed\xa0\x80", "\xed\xa0\x81", "\xed\xa0\x80", "https://a/\xed\xa0\x80", "\xed\xa0\x81"}) {
+		t.Errorf("got %q of %s", got, stored)
 	}
 }

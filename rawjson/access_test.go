@@ -109,6 +109,33 @@ func TestText(t *testing.T) {
 	}
 }
 
+// P-6: what differs in a lone surrogate only is not the same thing, and is written as it was read.
+func TestNamesKeepLoneSurrogatesApart(t *testing.T) {
+	seen := map[string]string{}
+	for _, text := range []string{`"\ud800"`, `"\ud801"`, `"\udc00"`, `"\ufffd"`, `"\ud800\ud800\udc00"`, `"\ud83d\ude00"`, `"a\/\ud800\\"`, `"plain"`, `"é"`} {
+		name, ok := Name([]byte(text))
+		same, _ := NameBytes([]byte(text))
+		if !ok || string(same) != name {
+			t.Errorf("%s: got %q and %q, %v", text, name, same, ok)
+		}
+		if other, there := seen[name]; there {
+			t.Errorf("%s and %s are the same", text, other)
+		}
+		seen[name] = text
+		if again, _ := Name(AppendQuote(nil, name)); again != name {
+			t.Errorf("%s: written and read again it is %q, not %q", text, again, name)
+		}
+		if want, _ := Text([]byte(text)); Readable(name) != want || !utf8.ValidString(Readable(name)) {
+			t.Errorf("%s: %q is shown as %q, want %q", text, name, Readable(name), want)
+		}
+	}
+	for _, text := range []string{``, `1`, `null`, `{"a":"b"}`, `"a`} {
+		if got, ok := Name([]byte(text)); ok {
+			t.Errorf("%s: got %q", text, got)
+		}
+	}
+}
+
 func TestInt(t *testing.T) {
 	for text, want := range map[string]int64{
 		`0`: 0, `-0`: 0, ` 42 `: 42, `-7`: -7, `9223372036854775807`: 1<<63 - 1, `-9223372036854775808`: -1 << 63,

@@ -1,7 +1,7 @@
 // Package rawjson reads and edits JSON text without decoding it.
 //
 // It owns three things: judging a text (Validate, Survey), finding a part of
-// it (Members, Elements, Get, Text, Int) and splicing edits into it (Apply,
+// it (Members, Elements, Get, Text, Name, Int) and splicing edits into it (Apply,
 // Compact). Payloads of the protocol pass through the bridge as the bytes the
 // peer wrote: large integers, member order, escapes, lone surrogates and the
 // difference between absent and null all survive (P-6, P-7).

@@ -8,24 +8,47 @@ import (
 )
 
 // Text returns the decoded JSON string v and whether v is one. A lone surrogate
-// escape becomes U+FFFD, so Text is for reading, never for passing on (P-6).
-func Text(v []byte) (string, bool) {
+// escape becomes U+FFFD, so Text is for reading and showing; what is compared with
+// another text, or written again, is for Name (P-6).
+func Text(v []byte) (string, bool) { return decoded(v, false) }
+
+// Name is Text for what tells one thing from another: a lone surrogate in it becomes
+// the three bytes that Members has for it, so that distinct strings stay distinct and
+// AppendQuote restores the escape. The result may be no valid UTF-8 (Readable).
+func Name(v []byte) (string, bool) { return decoded(v, true) }
+
+func decoded(v []byte, keepSurrogates bool) (string, bool) {
 	raw, ok := contents(v)
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw), ok
 	}
 	var buf [128]byte
-	return string(appendDecoded(buf[:0], raw, false)), true
+	return string(appendDecoded(buf[:0], raw, keepSurrogates)), true
 }
 
 // TextBytes is Text without a copy: what it returns aliases v, unless v holds
 // escapes.
-func TextBytes(v []byte) ([]byte, bool) {
+func TextBytes(v []byte) ([]byte, bool) { return decodedBytes(v, false) }
+
+// NameBytes is Name without a copy, as TextBytes is Text.
+func NameBytes(v []byte) ([]byte, bool) { return decodedBytes(v, true) }
+
+func decodedBytes(v []byte, keepSurrogates bool) ([]byte, bool) {
 	raw, ok := contents(v)
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw, ok
 	}
-	return appendDecoded(make([]byte, 0, len(raw)), raw, false), true
+	return appendDecoded(make([]byte, 0, len(raw)), raw, keepSurrogates), true
+}
+
+// Readable returns a name as Text reads it: with U+FFFD for each lone surrogate. It is for
+// what takes valid UTF-8 alone, such as headers and pages.
+func Readable(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	text, _ := Text(AppendQuote(nil, name))
+	return text
 }
 
 // contents returns what stands between the quotes of the string v, if it is one.

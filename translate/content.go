@@ -182,7 +182,7 @@ func linkText(block []byte) []byte {
 }
 
 func textOf(obj []byte, name string) string {
-	text, _ := rawjson.Text(rawjson.Get(obj, name))
+	text, _ := rawjson.Name(rawjson.Get(obj, name))
 	return text
 }
 

@@ -249,7 +249,7 @@ func (w *walker) requiredFields(at int, multis *multiForm) (end int) {
 	a := enterArray(w.src, at)
 	for a.next() {
 		m := a.done()
-		if name, ok := rawjson.TextBytes(w.src[m.val:m.end]); ok && multis.find(name) != nil {
+		if name, ok := rawjson.NameBytes(w.src[m.val:m.end]); ok && multis.find(name) != nil {
 			w.drop(m)
 		}
 	}

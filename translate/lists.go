@@ -38,7 +38,7 @@ func (w *walker) omitted(entry []byte, reason string) {
 	if w.rules.Report == nil {
 		return
 	}
-	name := textOf(entry, "name")
+	name, _ := rawjson.Text(rawjson.Get(entry, "name"))
 	if len(name) > 64 {
 		name = name[:64]
 		for !utf8.ValidString(name) {

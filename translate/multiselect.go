@@ -97,7 +97,7 @@ func itemOptions(items []byte) ([]option, bool) {
 	if enum := rawjson.Get(items, "enum"); rawjson.KindOf(enum) == rawjson.Array {
 		var options []option
 		for value := range rawjson.Elements(enum) {
-			text, ok := rawjson.Text(value)
+			text, ok := rawjson.Name(value)
 			if !ok {
 				return nil, false
 			}
@@ -122,11 +122,11 @@ func titledOptions(list []byte, most int) ([]option, bool) {
 	var options []option
 	for entry := range rawjson.Elements(list) {
 		value := rawjson.Get(entry, "const")
-		text, ok := rawjson.Text(value)
+		text, ok := rawjson.Name(value)
 		if !ok {
 			return nil, false
 		}
-		if title, ok := rawjson.Text(rawjson.Get(entry, "title")); ok {
+		if title, ok := rawjson.Name(rawjson.Get(entry, "title")); ok {
 			text = title
 		}
 		if options = append(options, option{value, text}); len(options) > most {
@@ -166,7 +166,7 @@ func (f *multiForm) nameFields(properties []byte) bool {
 
 func (f *multiForm) markRequired(required []byte) {
 	for value := range rawjson.Elements(required) {
-		if name, ok := rawjson.TextBytes(value); ok {
+		if name, ok := rawjson.NameBytes(value); ok {
 			if m := f.find(name); m != nil {
 				m.required = true
 			}
@@ -193,7 +193,7 @@ func (m *multiSelect) expand() string {
 		b = append(rawjson.AppendQuote(b, o.title), `,"description":`...)
 		b = rawjson.AppendQuote(b, description)
 		if hasDefault {
-			value, _ := rawjson.TextBytes(o.value)
+			value, _ := rawjson.NameBytes(o.value)
 			b = strconv.AppendBool(append(b, `,"default":`...), chosen[string(value)])
 		}
 		b = append(b, '}')
@@ -209,12 +209,12 @@ func (m *multiSelect) defaults() (chosen map[string]bool, ok bool) {
 	}
 	offered := make(map[string]bool, len(m.options))
 	for _, o := range m.options {
-		value, _ := rawjson.Text(o.value)
+		value, _ := rawjson.Name(o.value)
 		offered[value] = true
 	}
 	chosen = map[string]bool{}
 	for item := range rawjson.Elements(list) {
-		if value, ok := rawjson.TextBytes(item); ok && offered[string(value)] {
+		if value, ok := rawjson.NameBytes(item); ok && offered[string(value)] {
 			chosen[string(value)] = true
 		}
 	}

@@ -107,3 +107,28 @@ func TestFormsWithoutMultiSelectsCostNothing_C5(t *testing.T) {
 		t.Errorf("%v allocations", got)
 	}
 }
+
+// P-6: options, titles, names and defaults that differ in half a character are told apart.
+func TestMultiSelectsKeepHalvesOfCharactersApart_C5(t *testing.T) {
+	in := []byte(form(`"f\ud800":{"type":"array","items":{"enum":["\ud800","\ud801"]},"default":["\ud801"]},`+
+		`"f\ud801":{"type":"array","items":{"anyOf":[{"const":"a","title":"\udc00"}]}}`, `,"required":["f\ud800"]`))
+	rules := Rules{Version: r25b}
+	got, err := rules.InputRequest("elicitation/create", in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"f\ud800__1":{"type":"boolean","title":"\ud800"`, `"f\ud800__2":{"type":"boolean","title":"\ud801"`, `"f\ud801__1":{"type":"boolean","title":"\udc00"`,
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+	if strings.Count(string(got), `"default":true`) != 1 || strings.Count(string(got), `"default":false`) != 1 || strings.Contains(string(got), `"f\ud800"`) {
+		t.Errorf("got %s", got)
+	}
+	answer, err := rules.InputResponse("elicitation/create", in, []byte(`{"action":"accept","content":{"f\ud800__2":true,"f\ud801__1":true}}`))
+	if want := `{"action":"accept","content":{"f\ud800":["\ud801"],"f\ud801":["a"]}}`; err != nil || string(answer) != want {
+		t.Errorf("%s, %v", answer, err)
+	}
+}

@@ -123,7 +123,7 @@ func closing(b []byte, i int) int { return min(i+1, len(b)) }
 // memberName returns a quoted name without quotes and escapes.
 func memberName(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') >= 0 {
-		name, _ := rawjson.Text(quoted)
+		name, _ := rawjson.Name(quoted)
 		return []byte(name)
 	}
 	return quoted[1:max(1, len(quoted)-1)]

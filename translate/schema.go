@@ -192,7 +192,7 @@ func (w *walker) moveReference(r ref) {
 		w.put(r.start+2, r.start+2, "/properties/result")
 		return
 	}
-	target, _ := rawjson.Text(w.src[r.start:r.end]) // the sign is spelled as an escape
+	target, _ := rawjson.Name(w.src[r.start:r.end]) // the sign is spelled as an escape
 	from := len(w.text)
 	if !w.needs(2*len(target) + 32) {
 		return

@@ -90,7 +90,7 @@ func (w *walker) hasTextOf(out *output) bool {
 		if !w.lend(len(raw)) {
 			return false
 		}
-		text, ok := rawjson.TextBytes(raw)
+		text, ok := rawjson.NameBytes(raw)
 		if ok = ok && rawjson.KindOf(text) == rawjson.KindOf(want) && rawjson.Validate(text) == nil; ok && hash == 0 {
 			hash = rawjson.Hash(hashSeed, want)
 		}

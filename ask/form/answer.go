@@ -170,7 +170,7 @@ func (f *Field) text(typed string) ([]byte, string) {
 	if problem != "" {
 		return nil, problem
 	}
-	if n := utf8.RuneCountInString(typed); !f.within(float64(n)) {
+	if n := utf8.RuneCountInString(rawjson.Readable(typed)); !f.within(float64(n)) {
 		return nil, fmt.Sprintf("Please write %s; these are %d.", f.Bounds(), n)
 	}
 	return rawjson.AppendQuote(nil, typed), ""

@@ -58,7 +58,7 @@ type Field struct {
 
 // Option is one value that a field can have.
 type Option struct {
-	Value string // sent to the server
+	Value string // sent to the server; may hold halves of characters (rawjson.Name)
 	Title string // shown
 }
 
@@ -94,7 +94,7 @@ func Parse(schema []byte) (Form, error) {
 		f.Fields = append(f.Fields, field)
 	}
 	for name := range rawjson.Elements(rawjson.Get(schema, "required")) {
-		text, _ := rawjson.TextBytes(name)
+		text, _ := rawjson.NameBytes(name)
 		if i, ok := fields[string(text)]; ok {
 			f.Fields[i].Required = true
 		}
@@ -105,7 +105,7 @@ func Parse(schema []byte) (Form, error) {
 func parseField(name string, p []byte) (Field, error) {
 	f := Field{Name: name, Title: text(p, "title"), Description: text(p, "description")}
 	if f.Title == "" {
-		f.Title = cut(name)
+		f.Title = shown(name)
 	}
 	options := p
 	switch typ := text(p, "type"); typ {
@@ -143,8 +143,8 @@ func (f *Field) parseOptions(p []byte) error {
 		titles = append(titles, cut(t))
 	}
 	for value := range rawjson.Elements(rawjson.Get(p, "enum")) {
-		v, _ := rawjson.Text(value)
-		o := Option{Value: v, Title: cut(v)}
+		v, _ := rawjson.Name(value)
+		o := Option{Value: v, Title: shown(v)}
 		if i := len(f.Options); i < len(titles) {
 			o.Title = titles[i]
 		}
@@ -154,8 +154,8 @@ func (f *Field) parseOptions(p []byte) error {
 	}
 	for _, member := range [...]string{"oneOf", "anyOf"} {
 		for value := range rawjson.Elements(rawjson.Get(p, member)) {
-			v, _ := rawjson.Text(rawjson.Get(value, "const"))
-			if f.Options = append(f.Options, Option{Value: v, Title: cmp.Or(text(value, "title"), cut(v))}); len(f.Options) > MaxOptions {
+			v, _ := rawjson.Name(rawjson.Get(value, "const"))
+			if f.Options = append(f.Options, Option{Value: v, Title: cmp.Or(text(value, "title"), shown(v))}); len(f.Options) > MaxOptions {
 				break
 			}
 		}
@@ -174,7 +174,7 @@ func (f *Field) parseOptions(p []byte) error {
 func (f *Field) parseDefault(v []byte) {
 	switch rawjson.KindOf(v) {
 	case rawjson.String:
-		s, _ := rawjson.Text(v)
+		s, _ := rawjson.Name(v)
 		f.Default = []string{s}
 	case rawjson.Number:
 		f.Default = []string{string(v)}
@@ -195,7 +195,7 @@ func (f *Field) parseDefaults(list []byte) {
 	f.Default = []string{}
 	free := f.offered()
 	for item := range rawjson.Elements(list) {
-		if s, ok := rawjson.TextBytes(item); ok && free[string(s)] {
+		if s, ok := rawjson.NameBytes(item); ok && free[string(s)] {
 			delete(free, string(s))
 			f.Default = append(f.Default, string(s))
 		} else {
@@ -223,6 +223,9 @@ func text(p []byte, name string) string {
 	s, _ := rawjson.Text(rawjson.Get(p, name))
 	return cut(s)
 }
+
+// shown is what a page shows of a name or value.
+func shown(name string) string { return cut(rawjson.Readable(name)) }
 
 // cut shortens a stranger's text to what a page shows of it.
 func cut(s string) string {

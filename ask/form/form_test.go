@@ -97,10 +97,14 @@ func TestProblemsDoNotRepeatTheValue(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	for schema, want := range map[string]string{
 		`"a":{"type":"string","default":"x"},"b":{"type":"number","default":1.5},"c":{"type":"boolean","default":true},"d":{"type":"array","items":{"enum":["x","y"]},"default":["y"]}`: `{"a":"x","b":1.5,"c":true,"d":["y"]}`,
-		`"a":{"type":"string","enum":["b"," b"],"default":" b"}`: `{"a":" b"}`,
-		`"a":{"type":"string","enum":["b"],"default":" b"}`:      "",
-		`"a":{"type":"string"}`:                                  "",
-		`"a":{"type":"string","enum":["x"],"default":"y"}`:       "",
+		`"a":{"type":"string","enum":["b"," b"],"default":" b"}`:                         `{"a":" b"}`,
+		`"a":{"type":"string","enum":["b"],"default":" b"}`:                              "",
+		`"a":{"type":"string"}`:                                                          "",
+		`"a":{"type":"string","enum":["\ufffd","\ud800","\ud801"],"default":"\ud801"}`:   `{"a":"\ud801"}`,
+		`"a":{"type":"string","enum":["\ufffd","\ud800"],"default":"\ud801"}`:            "",
+		`"a":{"type":"string","default":"\ud801x","maxLength":2}`:                        `{"a":"\ud801x"}`,
+		`"a":{"type":"array","items":{"enum":["\ud800","\ud801"]},"default":["\ud801"]}`: `{"a":["\ud801"]}`,
+		`"a":{"type":"string","enum":["x"],"default":"y"}`:                               "",
 	} {
 		content, ok := parse(t, schema, `"a"`).Defaults()
 		if string(content) != want || ok != (want != "") {

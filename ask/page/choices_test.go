@@ -52,6 +52,29 @@ func TestTheOptionThatIsChosenIsTheAnswer(t *testing.T) {
 	}
 }
 
+// P-6: options may differ in half a character, which no page can show.
+func TestOptionsKeepHalvesOfCharactersApart(t *testing.T) {
+	for kind, field := range map[string]string{
+		`"%s"`:   `{"type":"string","enum":["\ufffd","\ud800","\ud801"]}`,
+		`["%s"]`: `{"type":"array","items":{"anyOf":[{"const":"\ufffd"},{"const":"\ud800"},{"const":"\ud801"}]}}`,
+	} {
+		for i, want := range []string{"\uFFFD", `\ud800`, `\ud801`} {
+			d, c := newDesk(t, 10), browser(t)
+			link := d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"e":`+field+`}}`)})
+			_, body := get(t, c, link)
+			for _, shown := range []string{`\ud800`, `\ud801`} {
+				if !strings.Contains(body, "\uFFFD (&#34;"+shown+"&#34;)") || !utf8.ValidString(body) {
+					t.Errorf("%s cannot be told from others: %s", shown, body)
+				}
+			}
+			status, _ := post(t, c, link, hidden.FindStringSubmatch(body)[1], fmt.Sprint("f0=", i), "accept")
+			if got := d.answered(); status != http.StatusOK || got != `{"action":"accept","content":{"e":`+fmt.Sprintf(kind, want)+`}}` {
+				t.Errorf("option %d: %d %s", i, status, got)
+			}
+		}
+	}
+}
+
 // submitted is what a browser makes of the value of an option: each line break is two bytes.
 func submitted(value string) string {
 	value = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(html.UnescapeString(value))
@@ -102,6 +125,20 @@ func TestADefaultKeepsItsLineBreaks(t *testing.T) {
 	_, body := get(t, c, d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"e":{"type":"string","default":"\nb"}}}`)}))
 	if !strings.Contains(body, ">\n\nb</textarea>") { // the first one is the page's
 		t.Error(body)
+	}
+}
+
+// Nor does a page change half a character in a text that nobody changed.
+func TestADefaultKeepsHalvesOfCharacters(t *testing.T) {
+	d, c := newDesk(t, 10), browser(t)
+	link := d.ask(page.Question{Server: "Files", Form: parsed(t, `{"properties":{"e":{"type":"string","default":"\ud800\ud800b"}}}`)})
+	_, body := get(t, c, link)
+	if !strings.Contains(body, "value=\"\uFFFD\uFFFDb\"") {
+		t.Error(body)
+	}
+	post(t, c, link, hidden.FindStringSubmatch(body)[1], "f0="+url.QueryEscape("\uFFFD\uFFFDb"), "accept")
+	if got := d.answered(); got != `{"action":"accept","content":{"e":"\ud800\ud800b"}}` {
+		t.Error(got)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // maxForm bounds what a browser may submit, in bytes.
@@ -67,6 +69,9 @@ func read(f *form.Form, submitted url.Values) (read url.Values, ok bool) {
 		if len(field.Options) == 0 {
 			for j := range values {
 				values[j] = strings.ToValidUTF8(values[j], "\uFFFD")
+				if len(field.Default) == 1 && values[j] == rawjson.Readable(field.Default[0]) { // nobody has changed it
+					values[j] = field.Default[0]
+				}
 			}
 			continue
 		}
@@ -98,12 +103,20 @@ func toldApart(options []form.Option) []form.Option {
 		o := &shown[i]
 		switch title := look(o.Title); {
 		case title == "":
-			o.Title = strconv.Quote(o.Value)
+			o.Title = quoted(o.Value)
 		case seen[title] > 1:
-			o.Title += " (" + strconv.Quote(o.Value) + ")"
+			o.Title += " (" + quoted(o.Value) + ")"
 		}
 	}
 	return shown
+}
+
+// quoted is a value as code, in which each half of a character can be told from others, too.
+func quoted(value string) string {
+	if utf8.ValidString(value) {
+		return strconv.Quote(value)
+	}
+	return string(rawjson.AppendQuote(nil, value))
 }
 
 func look(title string) string { return strings.Join(strings.Fields(title), " ") }

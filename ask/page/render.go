@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 //go:embed page.html
@@ -101,7 +102,7 @@ func (d *Desk) draw(w http.ResponseWriter, status int, q *waiting, browser strin
 func newFieldView(i int, f form.Field, values []string) fieldView {
 	v := fieldView{Field: f, ID: inputName(i), chosen: make(map[string]bool, len(values)), Hint: f.Bounds(), Input: "text", Rows: 1}
 	if len(values) > 0 {
-		v.Value = values[0]
+		v.Value = rawjson.Readable(values[0])
 	}
 	for _, value := range values {
 		v.chosen[value] = true

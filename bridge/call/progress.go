@@ -24,7 +24,7 @@ func (k *round) notify(msg jsonrpc.Message) {
 			return
 		}
 	case mcp.NotificationElicitationComplete:
-		id, _ := rawjson.Text(rawjson.Get(msg.Params, "elicitationId"))
+		id, _ := rawjson.Name(rawjson.Get(msg.Params, "elicitationId"))
 		k.ElicitationOver(id)
 		return
 	}

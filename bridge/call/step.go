@@ -1,7 +1,6 @@
 package call
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -129,7 +128,7 @@ func (k *Call) causeLocked(cause error) error {
 	if k.flow.State == mrtr.Admitted || k.flow.State == mrtr.Gathering {
 		return cause
 	}
-	return fmt.Errorf("%w; whether the call was executed is not known", cause)
+	return downstream.Unknown(cause)
 }
 
 // applyLocked turns an action into effects and the next request, and returns events

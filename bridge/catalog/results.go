@@ -81,7 +81,7 @@ func (s *Slot) Keep(result []byte) {
 // Invalidate forgets what a notification of the server makes stale. It comes before
 // the client hears of it and asks again (B-44, C-21). params is raw JSON.
 func (c *Catalog) Invalidate(notification string, params []byte) {
-	uri, _ := rawjson.Text(rawjson.Get(params, "uri"))
+	uri, _ := rawjson.Name(rawjson.Get(params, "uri"))
 	c.results.Drop(func(q question) bool {
 		switch notification {
 		case mcp.NotificationToolsListChanged:
@@ -112,7 +112,7 @@ func questionOf(header http.Header, req *downstream.Request, capabilities []byte
 	if params == nil {
 		params = []byte("{}")
 	}
-	uri, _ := rawjson.Text(req.URI)
+	uri, _ := rawjson.Name(req.URI)
 	rest := rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: foreignMeta(req.Meta)}, rawjson.Edit{Name: "uri"})
 	return question{method: req.Method, uri: uri, rest: string(append(rest, capabilities...)), variant: hop.Variant(header)}
 }

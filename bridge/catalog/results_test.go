@@ -155,3 +155,19 @@ func TestMadeUpMembersOfMetaAreGoneOverOnce(t *testing.T) {
 		t.Errorf("%.80s", got)
 	}
 }
+
+// P-6: URIs that differ in half a character are those of other resources.
+func TestResultsOfOtherResourcesAreNotGiven_B41(t *testing.T) {
+	c := fresh()
+	for i, uri := range []string{`x:\ud800`, `x:\ud801`, `x:\ufffd`} {
+		if !ask(c, "", requestOf(mcp.MethodResourcesRead, `{"uri":"`+uri+`"}`), resource) {
+			t.Errorf("resource %d was given the result of another", i)
+		}
+	}
+	c.Invalidate(mcp.NotificationResourcesUpdated, []byte(`{"uri":"x:\ud801"}`))
+	for uri, asked := range map[string]bool{`x:\ud800`: false, `x:\ud801`: true, `x:\uFFFD`: false} {
+		if ask(c, "", requestOf(mcp.MethodResourcesRead, `{"uri":"`+uri+`"}`), resource) != asked {
+			t.Errorf("%s: the server was asked: %v", uri, !asked)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (b *toolbox) about(audience string, raw []byte) Tool {
 	if len(known.facts) == 0 {
 		return Tool{}
 	}
-	name, _ := rawjson.Text(raw)
+	name, _ := rawjson.Name(raw)
 	return known.facts[name]
 }
 
@@ -213,7 +213,7 @@ func readTools(result []byte, had func(name string) bool, held translate.Held) m
 	facts := make(map[string]Tool)
 	rules := translate.Rules{Version: mcp.V20251125, Held: held}
 	for tool := range rawjson.Elements(rawjson.Get(result, "tools")) {
-		name, _ := rawjson.Text(rawjson.Get(tool, "name"))
+		name, _ := rawjson.Name(rawjson.Get(tool, "name"))
 		hints := rawjson.Get(tool, "annotations")
 		f := Tool{Repeatable: isTrue(hints, "readOnlyHint") || isTrue(hints, "idempotentHint"), Wrapped: rules.Wraps(tool)}
 		before, listed := facts[name]

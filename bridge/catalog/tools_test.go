@@ -64,3 +64,12 @@ func TestNamesOfToolsAreBoundedInBytes(t *testing.T) {
 		t.Error("those that were not used for longest are not the ones that went")
 	}
 }
+
+func TestFactsAreOfOneTool(t *testing.T) {
+	b := newToolbox()
+	source := `{"tools":[{"name":"\ud800","annotations":{"readOnlyHint":true}},{"name":"\ud801"}]}`
+	b.learn("somebody", nil, &list{source: []byte(source), key: listKey{hash: 1}}, nil)
+	if !b.about("somebody", []byte(`"\uD800"`)).Repeatable || b.about("somebody", []byte(`"\ud801"`)).Repeatable || b.about("somebody", []byte(`"\ufffd"`)).Repeatable {
+		t.Error("names that differ in half a character are taken for one tool")
+	}
+}

@@ -28,6 +28,6 @@ func aboutURI(uri string) []byte { return append(rawjson.AppendQuote([]byte(`{"u
 
 // elicitationID returns which URL interaction an announcement is about.
 func elicitationID(params []byte) string {
-	id, _ := rawjson.Text(rawjson.Get(params, "elicitationId"))
+	id, _ := rawjson.Name(rawjson.Get(params, "elicitationId"))
 	return id
 }

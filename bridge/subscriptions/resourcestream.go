@@ -226,7 +226,7 @@ func (r *Resources) deliver(s *resourceStream, msg jsonrpc.Message) {
 	case msg.Method == mcp.NotificationElicitationComplete:
 		r.session.ElicitationOver(elicitationID(msg.Params))
 	case msg.Method == mcp.NotificationResourcesUpdated && r.life.Err() == nil && r.counts(s):
-		uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
+		uri, _ := rawjson.Name(rawjson.Get(msg.Params, "uri"))
 		r.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
 		if r.isLeft(s, uri) {
 			return
@@ -282,7 +282,7 @@ func resourceFilter(uris []string) []byte {
 
 func acknowledges(filter []byte, uri string) bool {
 	for element := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
-		if text, _ := rawjson.Text(element); text == uri {
+		if text, _ := rawjson.Name(element); text == uri {
 			return true
 		}
 	}

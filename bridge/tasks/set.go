@@ -59,7 +59,7 @@ func (s *Set) Add(t *Task, cancel func(), outlast func() (over func())) error {
 
 // Find returns the task that params name, or ErrUnknown.
 func (s *Set) Find(params []byte) (*Task, error) {
-	id, _ := rawjson.Text(rawjson.Get(params, "taskId"))
+	id, _ := rawjson.Name(rawjson.Get(params, "taskId"))
 	for _, t := range s.all() {
 		if t.id == id {
 			return t, nil
@@ -72,8 +72,8 @@ func (s *Set) Find(params []byte) (*Task, error) {
 // last task of the page before; of one that is not known it is ErrCursor.
 func (s *Set) List(params []byte) ([]byte, error) {
 	tasks := s.all()
-	if raw := rawjson.Get(params, "cursor"); raw != nil {
-		cursor, _ := rawjson.Text(raw)
+	if raw := rawjson.Get(params, "cursor"); raw != nil && rawjson.KindOf(raw) != rawjson.Null { // B-8: which counts as none
+		cursor, _ := rawjson.Name(raw)
 		at := slices.IndexFunc(tasks, func(t *Task) bool { return t.id == cursor })
 		if at < 0 {
 			return nil, ErrCursor

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/browser"
 	"github.com/mcpbridge/bridge/internal/edge"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -201,6 +202,9 @@ func newModel(s *config.Sampling) (*model.Model, error) {
 		}
 		if key = strings.TrimSpace(string(text)); key == "" {
 			return nil, fmt.Errorf("sampling.key-file: %s is empty", s.KeyFile)
+		}
+		if strings.ContainsAny(key, "\r\n") || !http1.IsValue(key) {
+			return nil, fmt.Errorf("sampling.key-file: %s holds more than a key: several lines, or a character that headers cannot carry", s.KeyFile)
 		}
 	}
 	return model.New(model.Settings{

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/ask/page"
+	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/peers"
 )
 
@@ -189,6 +190,20 @@ func TestModelWithoutItsKeyIsAnError(t *testing.T) {
 		"--sampling.provider", "openai", "--sampling.model", "m", "--sampling.key-file", "/no/key")
 	if !strings.Contains(err.Error(), "sampling.key-file") {
 		t.Error(err)
+	}
+}
+
+// A key goes up in a header: of one that cannot, requests would say that the model is out of reach.
+func TestAModelsKeyIsOneLine(t *testing.T) {
+	for text, good := range map[string]bool{"k3y\n": true, " k3y \r\n\n": true, "k3y\nk3y-2\n": false, "k3y\rx": false, "k\x003y": false} {
+		file := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := newModel(&config.Sampling{Provider: "openai", URL: "https://a.example/v1", Model: "m", KeyFile: file})
+		if (err == nil) != good || err != nil && (!strings.Contains(err.Error(), "sampling.key-file: "+file+" holds more than a key") || strings.Contains(err.Error(), "k3y")) {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

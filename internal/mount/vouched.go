@@ -95,7 +95,7 @@ func thingOf(method string, params, name []byte) vouch.Thing {
 	default:
 		name = rawjson.Get(params, "name")
 	}
-	text, _ := rawjson.TextBytes(name)
+	text, _ := rawjson.NameBytes(name)
 	return vouch.Of(method, text)
 }
 

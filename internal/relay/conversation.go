@@ -269,7 +269,7 @@ func (c *conversation) Close(cause error) {
 		return
 	}
 	c.cancel()
-	c.finish(downstream.EndOfCalls(cause, errOverUnderWay))
+	c.finish(downstream.Unknown(downstream.EndOfCalls(cause, errOver)))
 	go func() {
 		defer c.relay.gate.Exit()
 		c.line.Close()

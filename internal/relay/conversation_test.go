@@ -257,7 +257,7 @@ func TestClosingEndsCallsAndTheLineOnce(t *testing.T) {
 	conv.Close(nil)
 	conv.Close(nil)
 	r.Close()
-	if got := out.wait(t); !strings.Contains(got, "session has ended; whether a call under way was executed is not known") || s.over != 1 {
+	if got := out.wait(t); !strings.Contains(got, "session has ended; whether the call was executed is not known") || s.over != 1 {
 		t.Errorf("the call ends with %s, the line was closed %d times", got, s.over)
 	}
 	if got := ask(t, conv, aCall).wait(t); !strings.Contains(got, "session has ended") {

@@ -306,3 +306,23 @@ func TestWhatIsAcceptedLeavesItsConnection(t *testing.T) {
 		t.Errorf("%d connections for ten messages", n)
 	}
 }
+
+// E-39: an error is as long as any response may be, whatever its status.
+func TestLongErrorsAreHandedOn_E39(t *testing.T) {
+	for size, part := range map[int]string{100 << 10: `"code":-5`, 2 << 20: "limits.response-size"} {
+		s := &legacyServer{answer: func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Message) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":"a","error":{"code":-5,"message":"no","data":%q}}`, strings.Repeat("x", size))
+		}}
+		front := over(t, s.serve)
+		front.opt.MaxMessage = 1 << 20
+		conv, _, err := open(t, Options{Server: front}, newClient())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(t, conv, aCall).wait(t); !strings.Contains(got, part) {
+			t.Errorf("%d bytes: the call got %.300s", size, got)
+		}
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -144,9 +143,6 @@ func (r *Relay) Close() {
 }
 
 // errOver ends what is under way when the conversation is closed.
-var (
-	errOver         = errors.New("the session has ended")
-	errOverUnderWay = fmt.Errorf("%w; whether a call under way was executed is not known", errOver)
-)
+var errOver = errors.New("the session has ended")
 
 func failed(text string) *jsonrpc.Error { return fault.Internal(text, fault.Reason("relay")) }

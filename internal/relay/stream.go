@@ -79,15 +79,23 @@ func (l *httpLine) receive(o *outgoing, text []byte) jsonrpc.ID {
 	return l.inbox.Receive(text)
 }
 
-// maxRefusal bounds the body of a response that is none, in bytes.
+// maxRefusal bounds the body of a response that is none, in bytes, unless it may be an error of the server's.
 const maxRefusal = 64 << 10
 
 // refused tells the client of a response with another status or type.
 func (l *httpLine) refused(ctx context.Context, o *outgoing, resp *http.Response) {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
-	msg, err := jsonrpc.Parse(body)
 	why := refusal(resp)
-	switch _, guarded := errors.AsType[*downstream.Refusal](why); {
+	_, guarded := errors.AsType[*downstream.Refusal](why)
+	from, most := io.LimitReader(resp.Body, maxRefusal), maxRefusal
+	if media(resp) == "application/json" && !guarded {
+		from, most = resp.Body, l.server.opt.MaxMessage
+	}
+	in := newIntake(from, most, l.account)
+	defer in.close()
+	body, err := in.whole()
+	why = unread(err, why)
+	msg, err := jsonrpc.Parse(body)
+	switch {
 	case l.lost(resp):
 		l.fail(ctx, o.id, errSession)
 		l.inbox.Ended(errSessionLost)

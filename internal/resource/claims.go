@@ -30,13 +30,13 @@ func (c claimSet) judge(issuer string, audience []string, now time.Time) (*ident
 		return nil, &badToken{text: "the token does not say when it ends"}
 	case expires.Before(now.Add(-skew)):
 		return nil, &badToken{text: "the token has expired"}
-	case !later && !isNothing(rawjson.Get(c, "nbf")):
+	case !later && rawjson.Has(c, "nbf"):
 		return nil, foreign(issuer)
 	case later && begins.After(now.Add(early)):
 		return nil, &badToken{text: "the token is not good yet; is the clock right?"}
 	case c.otherKind():
 		return nil, notForAccess
-	case !isNothing(rawjson.Get(c, "cnf")): // RFC 7800: whoever brings it must prove more (RFC 8705, section 3; RFC 9449, section 7.1)
+	case rawjson.Has(c, "cnf"): // RFC 7800: whoever brings it must prove more (RFC 8705, section 3; RFC 9449, section 7.1)
 		return nil, boundToKey
 	case !slices.ContainsFunc(texts(rawjson.Get(c, "aud")), func(a string) bool { return slices.Contains(audience, a) }):
 		return nil, &badToken{text: "the token is for somebody else"}
@@ -87,8 +87,6 @@ func (c claimSet) time(name string) (time.Time, bool) {
 	}
 	return bearer.Time(c, name)
 }
-
-func isNothing(value []byte) bool { return value == nil || rawjson.KindOf(value) == rawjson.Null }
 
 // member reads a text of an object, "" for anything else.
 func member(object []byte, name string) string {

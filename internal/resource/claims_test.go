@@ -71,6 +71,7 @@ func TestATimeThatIsNoNumberIsNone(t *testing.T) {
 		`"exp":null`:                     "does not say when it ends",
 		fmt.Sprintf(`"exp":%d,"nbf":-1e400`, later):       "is not one of",
 		fmt.Sprintf(`"exp":%d,"nbf":"%d"`, later, before): "is not one of",
+		fmt.Sprintf(`"exp":%d,"nbf":null`, later):         "is not one of",
 	} {
 		refusal := r.Admit(bringing("Bearer " + s.SignText(ourHeader, body+","+times+"}")))
 		switch {
@@ -128,7 +129,7 @@ func TestATokenThatIsBoundToAKeyIsNoBearerToken(t *testing.T) {
 	r := checking(t, s)
 	body := fmt.Sprintf(`{"iss":%q,"aud":%q,"exp":%d,"sub":"ada"`, s.URL, endpoint, time.Now().Add(time.Hour).Unix())
 	for cnf, good := range map[string]bool{
-		`{"jkt":"x"}`: false, `{"x5t#S256":"x"}`: false, `{"kid":"x"}`: false, `{}`: false, `"x"`: false, `null`: true,
+		`{"jkt":"x"}`: false, `{"x5t#S256":"x"}`: false, `{"kid":"x"}`: false, `{}`: false, `"x"`: false, `null`: false,
 	} {
 		refusal := r.Admit(bringing("Bearer " + s.SignText(ourHeader, body+`,"cnf":`+cnf+"}")))
 		if (refusal == nil) != good || refusal != nil && (refusal.Status != 401 || !strings.Contains(refusal.Challenge, "bound to a key")) {

@@ -289,3 +289,5 @@ func checks(key []byte) bool {
 		(isNothing(alg) || slices.Contains(algorithms, jose.SignatureAlgorithm(member(key, "alg")))) &&
 		(isNothing(operations) || slices.Contains(texts(operations), "verify"))
 }
+
+func isNothing(value []byte) bool { return value == nil || rawjson.KindOf(value) == rawjson.Null }

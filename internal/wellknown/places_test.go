@@ -3,7 +3,9 @@ package wellknown
 import (
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -65,5 +67,22 @@ func TestOnlyMembersOfMetadataAreKept(t *testing.T) {
 	got := Members(map[string]int{"resource": 1, "resource_name#fr": 1, "scopes_supported": 1, "data": 1, "password": 1, "Resource": 1})
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"resource", "resource_name#fr", "scopes_supported"}) {
 		t.Errorf("kept %q", names)
+	}
+}
+
+// What a server redirects to may hold secrets in its query, also where it is no URL.
+func TestNoReasonHoldsAQuery(t *testing.T) {
+	for _, location := range []string{"http://[::1?s3cret", "/%zz?s3cret", "http://h:port/?s3cret", "http:///?s3cret", ":?s3cret", "/x?s3cret"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", location)
+			w.WriteHeader(http.StatusFound)
+		}))
+		client := s.Client()
+		client.CheckRedirect = Follow
+		_, err := Fetch(t.Context(), client, s.URL+"/.well-known/x?s3cret", new(any))
+		if err == nil || strings.Contains(Reason(err), "s3cret") {
+			t.Errorf("%s: %v", location, err)
+		}
+		s.Close()
 	}
 }

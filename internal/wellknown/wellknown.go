@@ -187,7 +187,11 @@ func Decode(document []byte, into any) error { return exact.Unmarshal(document, 
 // whose query may be nobody's business.
 func Reason(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err.Error()
+		err = u.Err
 	}
-	return err.Error()
+	text := err.Error()
+	if strings.HasPrefix(text, "failed to parse Location header") { // which net/http quotes
+		return "it redirects to what is no URL"
+	}
+	return text
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -23,12 +25,15 @@ const maxKept = 64 << 10
 // Clients that only want to leave give a process two seconds.
 const lastAnswers = time.Second
 
+// lastMove is how long nothing may move on either pipe once the input has ended, and not all of it was taken.
+const lastMove = 10 * time.Second
+
 // lastLine is how long the client may take for a line once its connection has begun to end.
 const lastLine = time.Second
 
 // Serve serves one client over a pair of pipes, one message per line
 // (E-31). It returns nil when in ends and what it brought was answered or took too
-// long, ctx's error when ctx ends, and the write error when the client no longer
+// long, ctx's error when ctx ends, and the write error, or errUnread, when the client no longer
 // reads. By then every request has ended. The goroutine that reads ends with
 // in, which Serve doesn't close: nothing interrupts a read of a standard input. The one
 // that writes ends with the write that a client leaves unread.
@@ -36,12 +41,20 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opt Options, b down
 	o := newOutlet(out)
 	defer close(o.lines)
 	c := New(ctx, opt, b, downstream.Caller{}, observe.Stdio, o.write)
-	go pipes{c}.readLines(transport.NewLineReader(in, int(opt.MaxBody)))
+	from := newAhead(in, o.move)
+	go pipes{c}.readLines(transport.NewLineReader(from, int(opt.MaxBody)))
+	select {
+	case <-c.gone:
+	case <-ctx.Done():
+	case <-from.ended:
+		pipes{c}.awaitReader(ctx, o)
+	}
 	select {
 	case <-c.gone:
 		if c.err == nil {
 			pipes{c}.awaitAnswers(ctx)
 		}
+		o.unread = errors.Is(c.err, errUnread)
 		close(o.ending)
 		c.Close(ErrDisconnected)
 		return c.err
@@ -59,14 +72,32 @@ type outlet struct {
 	lines  chan []byte
 	wrote  chan error    // has room for the outcome that nobody waits for any more
 	ending chan struct{} // closed when the connection begins to end
+	unread bool          // the client has had its time by then; set before ending is closed
+	moves  atomic.Uint64 // on either pipe
+}
+
+// maxWrite is how much is written at once, in bytes: a client that takes its time is seen to take something.
+const maxWrite = 64 << 10
+
+// move notes that the client has taken something, or something of it was.
+func (o *outlet) move() { o.moves.Add(1) }
+
+// writeAll writes a line.
+func (o *outlet) writeAll(out io.Writer, line []byte) error {
+	for part := range slices.Chunk(line, maxWrite) {
+		if _, err := out.Write(part); err != nil {
+			return err
+		}
+		o.move()
+	}
+	return nil
 }
 
 func newOutlet(out io.Writer) *outlet {
 	o := &outlet{lines: make(chan []byte), wrote: make(chan error, 1), ending: make(chan struct{})}
 	go func() {
 		for line := range o.lines {
-			_, err := out.Write(line)
-			o.wrote <- err
+			o.wrote <- o.writeAll(out, line)
 		}
 	}()
 	return o
@@ -87,6 +118,9 @@ func (o *outlet) write(msg []byte) error {
 		return err
 	case <-o.ending:
 	}
+	if o.unread {
+		return errUnread
+	}
 	limit := time.NewTimer(lastLine)
 	defer limit.Stop()
 	select {
@@ -99,6 +133,28 @@ func (o *outlet) write(msg []byte) error {
 
 // pipes is a connection over a pair of them. It has no state of its own.
 type pipes struct{ *Channel }
+
+// awaitReader waits until the rest of an input that has ended was taken. Whoever takes it may wait for
+// the client to read, and the client does not any more.
+func (c pipes) awaitReader(ctx context.Context, o *outlet) {
+	look := time.NewTicker(lastMove)
+	defer look.Stop()
+	for before := o.moves.Load(); ; {
+		select {
+		case <-c.gone:
+			return
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		now := o.moves.Load()
+		if now == before {
+			c.HangUp(errUnread)
+			return
+		}
+		before = now
+	}
+}
 
 // awaitAnswers waits until nothing is under way, but not for ever. Nothing more is
 // received.

@@ -153,7 +153,7 @@ func nameOf(element []byte) string {
 	if rawjson.KindOf(element) != rawjson.Object {
 		return ""
 	}
-	name, _ := rawjson.Text(rawjson.Get(element, "name"))
+	name, _ := rawjson.Name(rawjson.Get(element, "name"))
 	return name
 }
 

@@ -245,7 +245,7 @@ var (
 
 // withoutCredentials appends a text without those of the URLs in it.
 func withoutCredentials(dst, v []byte) []byte {
-	text, _ := rawjson.Text(v)
+	text, _ := rawjson.Name(v)
 	if !strings.Contains(text, "://") {
 		return append(dst, v...)
 	}

@@ -24,7 +24,7 @@ type Exchange struct {
 
 // name says what the request asked for.
 func (x *Exchange) name() string {
-	if name, ok := rawjson.Text(rawjson.Get(x.Request.Params, "name")); ok && mcp.HasName(x.Request.Method) {
+	if name, ok := rawjson.Name(rawjson.Get(x.Request.Params, "name")); ok && mcp.HasName(x.Request.Method) {
 		return x.Request.Method + " " + name
 	}
 	return x.Request.Method

@@ -1,8 +1,10 @@
 package tap
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/record"
@@ -20,5 +22,17 @@ func TestACallThatEndedHasItsNames(t *testing.T) {
 	all := hub.Ends(2, func(*observe.Ended) bool { return true })
 	if len(all) != 2 || all[1].Name != "book_flight" || all[1].ID != "f7" || all[1].Tool != nil || all[0].Name != "" || all[0].ID != "" {
 		t.Errorf("%+v", all)
+	}
+}
+
+// Metrics and traces take UTF-8 alone.
+func TestTextsOfPeersAreCutBetweenCharacters(t *testing.T) {
+	for i := range 4 {
+		if got := clip(strings.Repeat("x", i) + strings.Repeat("é", maxText)); !utf8.ValidString(got) || len(got) > maxText+len("…") {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := clip("a\xed\xa0\x80b"); got != "a\uFFFDb" {
+		t.Errorf("half a character is %q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/report"
 	"github.com/mcpbridge/bridge/observe/traces"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // Hub keeps the latest messages that went by at all mounts, while somebody looks, and
@@ -196,9 +198,9 @@ const maxText = 64
 // clip bounds a peer's text, and lets go of the message that it is a part of.
 func clip(text string) string {
 	if len(text) > maxText {
-		text = text[:maxText] + "…"
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
-	return string(append([]byte(nil), text...))
+	return strings.Clone(rawjson.Readable(text))
 }
 
 // Of returns the latest events of a session that are still kept, oldest first.

@@ -68,14 +68,14 @@ func (t *Tracer) Begin(p Parent, s Start) *CallTrace {
 // method of the protocol is not repeated.
 func title(method, name string) string {
 	if name != "" {
-		return method + " " + name
+		method += " " + name
 	}
-	return method
+	return rawjson.Readable(method) // a span with a text that is no UTF-8 takes its whole batch with it
 }
 
 // common are the attributes of both sides of a call.
 func common(method, name string, version mcp.Version) []attribute.KeyValue {
-	list := []attribute.KeyValue{attribute.String("mcp.method.name", method), attribute.String("mcp.protocol.version", string(version))}
+	list := []attribute.KeyValue{attribute.String("mcp.method.name", rawjson.Readable(method)), attribute.String("mcp.protocol.version", string(version))}
 	switch method {
 	case mcp.MethodToolsCall:
 		list = append(list, attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", name))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -62,6 +63,9 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	resp, err := e.client.Do(req)
 	if quoting := (*url.Error)(nil); errors.As(err, &quoting) { // the URL, whose query may hold a key
 		err = quoting.Err
+	}
+	if err != nil && strings.HasPrefix(err.Error(), "failed to parse Location header") { // which net/http quotes
+		return errors.New("the collector redirects to what is no URL")
 	}
 	if err != nil {
 		return err

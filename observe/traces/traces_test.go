@@ -275,6 +275,17 @@ func TestNoErrorNamesTheCollectorsURL(t *testing.T) {
 	if err := out.ExportSpans(t.Context(), nil); err == nil || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("nobody is there: %v", err)
 	}
+	astray := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/%zz?sesame")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	defer astray.Close()
+	if out, err = exporterOf(environ(), astray.URL); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.ExportSpans(t.Context(), nil); err == nil || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("it redirects: %v", err)
+	}
 }
 
 func TestVariablesThatAreWrongAreNamed(t *testing.T) {

@@ -33,13 +33,13 @@ func (m *Mount) offers() (offers []offer, more int) {
 	seen := map[string]bool{}
 	for _, list := range m.Tools {
 		for tool := range rawjson.Elements(rawjson.Get(list, "tools")) {
-			name, _ := rawjson.Text(rawjson.Get(tool, "name"))
+			name, _ := rawjson.Name(rawjson.Get(tool, "name"))
 			switch {
 			case seen[name]:
 			case len(offers) >= mostOffers:
 				more++
 			default:
-				offers = append(offers, offer{line(name), m.shares(tool)})
+				offers = append(offers, offer{line(rawjson.Readable(name)), m.shares(tool)})
 			}
 			seen[name] = true
 		}

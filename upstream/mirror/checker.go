@@ -63,7 +63,8 @@ func (m *Checker) Fault(h http.Header, msg *jsonrpc.Message) *jsonrpc.Error {
 	if e := (repeated{text: name, exists: named, required: named && source != "taskId"}).compare(h, mcp.HeaderName); e != nil || msg.Method != mcp.MethodToolsCall {
 		return e
 	}
-	return m.arguments(h, name, rawjson.Get(msg.Params, "arguments"))
+	tool, _ := rawjson.Name(rawjson.Get(msg.Params, source)) // a header has it as Text reads it
+	return m.arguments(h, tool, rawjson.Get(msg.Params, "arguments"))
 }
 
 // arguments compares the headers that stand for arguments of a tool.

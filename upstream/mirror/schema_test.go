@@ -153,6 +153,20 @@ func TestB23IllegalToolsAreDroppedAndEverythingElseKeepsItsBytes(t *testing.T) {
 	}
 }
 
+// P-6: a tool is not dropped, or given headers, for another one whose name differs in half a character.
+func TestPlansAreOfOneTool_B23(t *testing.T) {
+	var s Tools
+	name := func(tool, name string) string { return `{"name":"` + name + tool[strings.Index(tool, `","`):] }
+	in := `{"tools":[` + name(goodTool, `\ud800`) + `,` + name(badTool, `\ud801`) + `,` + name(plainTool, `\udc00`) + `]}`
+	out, _ := s.Learn("p", []byte(in))
+	if want := `{"tools":[` + name(goodTool, `\ud800`) + `,` + name(plainTool, `\udc00`) + `]}`; string(out) != want {
+		t.Errorf("result %s", out)
+	}
+	if p := s.Plan("p", []byte("\xed\xa0\x80")); p == nil || p.illegal != "" {
+		t.Errorf("the tool's own schema is not known: %+v", p)
+	}
+}
+
 func TestB24TheNewestSchemaOfEachPrincipalCounts(t *testing.T) {
 	var s Tools
 	s.Learn("a", []byte(`{"tools":[`+goodTool+`]}`))

@@ -126,7 +126,7 @@ func (s *Tools) Learn(audience string, result []byte) (out []byte, fresh []Dropp
 func (s *Tools) readPage(tools []byte, old map[string]*Plan) (page map[string]*Plan, drop bool) {
 	page = map[string]*Plan{}
 	for tool := range rawjson.Elements(tools) {
-		name, ok := rawjson.Text(rawjson.Get(tool, "name"))
+		name, ok := rawjson.Name(rawjson.Get(tool, "name"))
 		if !ok {
 			continue
 		}
@@ -288,7 +288,7 @@ func withoutIllegal(result, tools []byte, page map[string]*Plan) []byte {
 	kept := make([]byte, 0, len(tools))
 	kept = append(kept, '[')
 	for tool := range rawjson.Elements(tools) {
-		name, _ := rawjson.Text(rawjson.Get(tool, "name"))
+		name, _ := rawjson.Name(rawjson.Get(tool, "name"))
 		if p := page[name]; p != nil && p.illegal != "" {
 			continue
 		}

@@ -24,7 +24,8 @@ func AppendValue[T string | []byte](dst []byte, text T) []byte {
 	if Plain(text) {
 		return append(dst, text...)
 	}
-	dst = base64.StdEncoding.AppendEncode(append(dst, sentinelPrefix...), []byte(text))
+	readable := rawjson.Readable(string(text)) // what is encoded is UTF-8
+	dst = base64.StdEncoding.AppendEncode(append(dst, sentinelPrefix...), []byte(readable))
 	return append(dst, sentinelSuffix...)
 }
 

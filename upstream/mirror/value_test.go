@@ -23,6 +23,7 @@ func TestB14ValueEncoding(t *testing.T) {
 		"=?base64?no end":      "=?base64?no end",
 		"=?BASE64?x?=":         "=?BASE64?x?=",
 		"\x7f":                 "=?base64?fw==?=",
+		"\xed\xa0\x80":         "=?base64?77+9?=", // half a character has no UTF-8
 		"~!@#$%^&*()_+{}|:<>?": "~!@#$%^&*()_+{}|:<>?",
 	} {
 		if got := string(AppendValue(nil, text)); got != want {

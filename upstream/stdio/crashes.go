@@ -68,7 +68,7 @@ func (c *crashes) suspectOf(call *upstream.Call) suspect {
 	h.SetSeed(c.seed)
 	_, _ = h.WriteString(call.Method)
 	if mcp.HasName(call.Method) {
-		name, _ := rawjson.Text(rawjson.Get(call.Params, "name")) // however it is spelled
+		name, _ := rawjson.Name(rawjson.Get(call.Params, "name")) // however it is spelled
 		_, _ = h.WriteString("\x00" + name)
 	}
 	return suspect{partyOf(call), h.Sum64()}

@@ -63,6 +63,10 @@ var outcomes = []outcome{
 	{"E-39 missing capability", rpcError(400, -32021), 0, -32021, ""},
 	{"error with 200", rpcError(200, -32000), 0, -32000, ""},
 	{"error with 500", rpcError(500, -32603), 0, -32603, ""},
+	{"a long error with 400", longError(400, 50<<10), 0, -32000, ""},
+	{"an error with 400 that is too large", longError(400, 300<<10), upstream.TooLarge, 0, "exceeds"},
+	{"much with 401", longError(401, 300<<10), upstream.Unauthorized, 0, "401"},
+	{"much that is no JSON with 404", raw(404, "text/html", strings.Repeat("x", 300<<10)), upstream.NotModern, 0, "404"},
 	{"error without an id", raw(400, "application/json", `{"jsonrpc":"2.0","error":{"code":-32600,"message":"m"}}`), 0, -32600, ""},
 	{"error with a null id", raw(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m"}}`), 0, -32600, ""},
 
@@ -146,6 +150,26 @@ var outcomes = []outcome{
 		w.Header().Set("Location", "/")
 		w.WriteHeader(307)
 	}, upstream.BadResponse, 0, "more than"},
+}
+
+func longError(status, size int) func(http.ResponseWriter, jsonrpc.ID) {
+	return raw(status, "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"m","data":"`+strings.Repeat("x", size)+`"}}`)
+}
+
+// E-39: an error is as long as any response may be, whatever its status.
+func TestLongErrorsAreTheServers_E39(t *testing.T) {
+	for _, status := range []int{200, 400, 404, 500} {
+		eachTransport(t, func(t *testing.T, opt Options) {
+			p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) { longError(status, 300<<10)(w, g.msg.ID) })
+			c := newClient(t, p.URL, opt)
+			for range 2 {
+				ans, err := c.Do(t.Context(), call(mcp.MethodToolsCall, `"name":"t"`), nil)
+				if err != nil || ans.Error == nil || len(ans.Error.Data) < 300<<10 {
+					t.Fatalf("HTTP %d: %v", status, err)
+				}
+			}
+		})
+	}
 }
 
 // spoken sends text as it is, and ends the connection.

@@ -16,7 +16,8 @@ const (
 	mediaJSON = "application/json"
 	mediaSSE  = "text/event-stream"
 
-	// maxErrorBody bounds the body read with a status other than 200, in bytes.
+	// maxErrorBody bounds the body read with a status other than 200, in bytes, unless it may be
+	// an error of the server's.
 	maxErrorBody = 256 << 10
 )
 

@@ -18,11 +18,14 @@ import (
 // receiveRefusal reads a response whose status is not 200: a JSON-RPC error
 // where there is one (E-39), else a Failure by status (E-40, E-41).
 func (c *Client) receiveRefusal(ctx context.Context, req *request, x exchange) (*upstream.Answer, error) {
-	body, err := io.ReadAll(io.LimitReader(x, maxErrorBody))
+	body, err := c.readRefusal(req, x)
 	if err != nil {
 		x.abort()
 		if f := upstream.Interrupted(ctx, true); f != nil {
 			return nil, f
+		}
+		if errors.Is(err, errTooLarge) || budget.Short(err) { // else the status says more
+			return nil, c.lost(ctx, x.status(), err)
 		}
 	}
 	f := c.byStatus(x, body)
@@ -30,7 +33,7 @@ func (c *Client) receiveRefusal(ctx context.Context, req *request, x exchange) (
 	if err == nil {
 		release(x, malformed == nil && msg.ID == req.id && msg.Kind() == jsonrpc.Response)
 	}
-	if f.Cause == upstream.Unauthorized || f.Cause == upstream.Busy || f.Status < 300 {
+	if !mayExplain(f.Status) {
 		return nil, f
 	}
 	if malformed == nil && msg.Error != nil {
@@ -39,6 +42,25 @@ func (c *Client) receiveRefusal(ctx context.Context, req *request, x exchange) (
 		}
 	}
 	return nil, f
+}
+
+// readRefusal reads the body: of an error of the server's as much as of any response.
+func (c *Client) readRefusal(req *request, x exchange) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(x, maxErrorBody))
+	if err != nil || len(body) < maxErrorBody || x.media() != mediaJSON || !mayExplain(x.status()) {
+		return body, err
+	}
+	whole, err := readAll(&body, x, c.opt.MaxResponse, req.call.Held)
+	return *whole, err
+}
+
+// mayExplain reports whether an error in the body says more than the status.
+func mayExplain(status int) bool {
+	switch status {
+	case 401, 403, 429, 503:
+		return false
+	}
+	return status >= 300
 }
 
 // maxSniffed is how much of a body is looked at for what it is, in bytes.

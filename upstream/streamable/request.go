@@ -26,7 +26,7 @@ type request struct {
 	said   []byte // raw _meta; nil until somebody asks
 	// version is what _meta declares; the header repeats it.
 	version string
-	name    []byte // decoded source of Mcp-Name; may alias params
+	name    []byte // decoded source of Mcp-Name (rawjson.Name); may alias params
 	named   bool
 	rawName bool           // send Mcp-Name undecorated
 	custom  []mirror.Field // Mcp-Param-*
@@ -45,7 +45,7 @@ func prepare(call *upstream.Call) *request {
 	if call.About.Version != "" {
 		r.version = call.About.Version
 		if source != "" {
-			r.name, r.named = rawjson.TextBytes(call.About.Name)
+			r.name, r.named = rawjson.NameBytes(call.About.Name)
 		}
 		return r
 	}
@@ -57,7 +57,7 @@ func prepare(call *upstream.Call) *request {
 				r.version = string(v)
 			}
 		case source:
-			r.name, r.named = rawjson.TextBytes(value)
+			r.name, r.named = rawjson.NameBytes(value)
 		}
 	}
 	return r
@@ -81,7 +81,7 @@ func (r *request) release() {
 // appendName appends the value of Mcp-Name (B-15).
 func (r *request) appendName(dst []byte) []byte {
 	if r.rawName && mirror.LegalRaw(r.name) {
-		return append(dst, r.name...)
+		return append(dst, rawjson.Readable(string(r.name))...)
 	}
 	return mirror.AppendValue(dst, r.name)
 }
