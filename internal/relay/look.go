@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -70,7 +69,7 @@ func (c *conversation) sightLocked(k *pendingCall) observe.Flow {
 	return f
 }
 
-var errCallEnded = fmt.Errorf("%w; whether it was executed is not known", downstream.ErrCallEnded)
+var errCallEnded = downstream.Unknown(downstream.ErrCallEnded)
 
 // EndCall implements downstream.Conversation.
 func (c *conversation) EndCall(id string) bool {

@@ -66,7 +66,7 @@ func TestARelayedCallCanBeEnded(t *testing.T) {
 	if conv.EndCall("f0") || !conv.EndCall(id) || conv.EndCall(id) {
 		t.Error("not this call was ended, or it twice")
 	}
-	if got := out.wait(t); !strings.Contains(got, "ended by who runs the bridge; whether it was executed is not known") {
+	if got := out.wait(t); !strings.Contains(got, "ended by who runs the bridge; whether the call was executed is not known") {
 		t.Errorf("the client gets %s", got)
 	}
 	if got := s.last(); !strings.Contains(got, `"requestId":"a"`) || !strings.Contains(got, "notifications/cancelled") {
