@@ -162,7 +162,7 @@ func (s *Store) openJournal(path string, opt *Options) error {
 // is until it does.
 func (s *Store) renewJournal(path string, size int64, used bool) error {
 	j := s.journal
-	err := s.settleInParts(stateClosed, nil) // nothing of it is needed any more
+	err := s.settleWithRoom(stateClosed, nil) // nothing of it is needed any more
 	if err == nil {
 		used = false
 	}
@@ -377,7 +377,7 @@ func (s *Store) sync() error {
 // closeJournal leaves all that was acknowledged on the disk, in the file unless that fails.
 func (s *Store) closeJournal() error {
 	defer s.below.end()
-	err := s.settleInParts(stateClosed, nil)
+	err := s.settleWithRoom(stateClosed, nil)
 	if err != nil || s.db.NoSync {
 		err = errors.Join(err, s.sync())
 	}

@@ -255,8 +255,8 @@ func (s *Store) apply(b *batch, requests []*request) (err error) {
 	return b.err
 }
 
-// keep writes down what was done. When the journal is full all that it has goes into the file, in parts,
-// and what was done is done anew: it goes to the journal then, too.
+// keep writes down what was done. When the journal is full all that it has goes into the file, and what was
+// done is done anew: it goes to the journal then, too.
 func (s *Store) keep(b *batch, requests []*request) error {
 	switch {
 	case !b.toFile && len(b.done) == 0:
@@ -272,7 +272,7 @@ func (s *Store) keep(b *batch, requests []*request) error {
 	s.mu.Lock()
 	b.takeBack()
 	s.mu.Unlock()
-	if err := s.settleInParts(s.state(), nil); err != nil {
+	if err := s.settleWithRoom(s.state(), nil); err != nil {
 		return err
 	}
 	if err := s.apply(b, requests); err != nil {

@@ -2,11 +2,11 @@ package boltstore
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
@@ -50,9 +50,9 @@ func transactions(t *testing.T, s *Store) (n int64) {
 	return n
 }
 
-// Small changes of many sessions, beside whose records large ones stand: the engine writes those anew, and has all of a transaction
+// Small changes of many sessions, beside whose records large ones stand: the engine wrote those anew, and had all of a transaction
 // in memory.
-func TestSmallChangesBesideLargeRecordsGoIntoTheFileInParts(t *testing.T) {
+func TestSmallChangesLeaveLargeRecordsAlone(t *testing.T) {
 	const sessions = 60
 	s := large(t, sessions, 1<<20)
 	each := written(t, s, func() {
@@ -72,7 +72,7 @@ func TestSmallChangesBesideLargeRecordsGoIntoTheFileInParts(t *testing.T) {
 }
 
 // The same after a disk that was full, where what is ended makes room: whether the journal has taken the end or not.
-func TestWhereAnEndMakesRoomAllElseGoesIntoTheFileInParts(t *testing.T) {
+func TestWhereAnEndMakesRoomLargeRecordsAreLeftAlone(t *testing.T) {
 	for name, fails := range map[string]bool{"the journal takes it": false, "the journal takes nothing": true} {
 		t.Run(name, func(t *testing.T) {
 			const sessions = 60
@@ -137,53 +137,25 @@ func kept(t *testing.T, s *Store) int {
 	return len(page.Records)
 }
 
-func TestACrashBetweenTwoPartsLosesNothing(t *testing.T) {
-	s := open(t, pathIn(t), Options{})
-	for i := range 10 {
-		commit(t, s, store.Name(fmt.Sprint(i)), put("f", "old"), put("g", "old"))
-	}
-	if err := s.Ping(background); err != nil { // which brings them into the file
-		t.Fatal(err)
-	}
-	for i := range 10 {
-		commit(t, s, store.Name(fmt.Sprint(i)), store.Change{Kind: store.Flow, ID: "f", Replaces: 1, TTL: time.Hour, Value: []byte("new")},
-			store.Change{Kind: store.Flow, ID: "g", Replaces: store.Any, Delete: true}, put("h", "new"))
-	}
-	if err := s.bring(14, func(store.Address, *recentEntry) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	check := func(s *Store) {
-		t.Helper()
-		for i := range 10 {
-			list, err := s.Load(background, store.Name(fmt.Sprint(i)))
-			if err != nil || len(list) != 2 || list[0].Version != 2 || string(list[0].Value) != "new" || string(list[1].Value) != "new" {
-				t.Errorf("session %d: %+v, %v", i, list, err)
-			}
-		}
-	}
-	check(s)
-	s = crash(Options{})(t, s).(*Store)
-	check(s)
-	commit(t, s, store.Name("0"), store.Change{Kind: store.Flow, ID: "h", Replaces: 1, Delete: true})
-	if n := left(t, s); n != 19 {
-		t.Errorf("%d of 19 are left", n)
-	}
-}
-
-// A part is on the disk once it is in the file; the last second of a relaxed journal is not, and a crash of the machine takes it.
-func TestACrashOfTheMachineBetweenTwoPartsLeavesNoHalfCommits(t *testing.T) {
+// What was removed makes room for the rest, and is on the disk then; the last second of a relaxed journal is not, and a crash of the machine takes it.
+func TestACrashOfTheMachineLeavesNoHalfCommitsWhereRoomIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no second passes meanwhile
 		const sessions = 12
 		s := large(t, sessions, 1<<20)
+		info, err := os.Stat(s.db.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.db.MaxSize = int(info.Size()) // the disk is full
 		var frames []int64
 		for i := range sessions {
 			frames = append(frames, s.journal.at)
-			commit(t, s, store.Name(fmt.Sprint(i)), put("g", "small"), put("h", "small"))
+			commit(t, s, store.Name(fmt.Sprint(i)), store.Change{Kind: store.Flow, ID: "f", Replaces: 1, Delete: true}, put("g", strings.Repeat("y", 600<<10)))
 		}
 		before := transactions(t, s)
-		s.mu.RLock() // so that the first part is in the file, and no second one
+		s.mu.RLock() // so that what was removed has left the file, and the rest is not there yet
 		ends := make(chan error, 1)
-		go func() { ends <- s.settleInParts(s.state(), nil) }()
+		go func() { ends <- s.settleWithRoom(s.state(), nil) }()
 		for transactions(t, s) == before {
 			runtime.Gosched()
 		}
@@ -194,18 +166,18 @@ func TestACrashOfTheMachineBetweenTwoPartsLeavesNoHalfCommits(t *testing.T) {
 		if err := <-ends; err != nil {
 			t.Fatal(err)
 		}
-		if at := int(onDisk) - 1; at < sessions { // the first frame is of no commit
-			change(t, path+".journal", func(text []byte) []byte { clear(text[frames[max(at, 0)]:end]); return text })
+		if at := int(onDisk); at < sessions {
+			change(t, path+".journal", func(text []byte) []byte { clear(text[frames[at]:end]); return text })
 		}
 		again := open(t, path, Options{Relaxed: true})
 		for i := range sessions {
 			list, err := again.Load(background, store.Name(fmt.Sprint(i)))
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || len(list) != 1 {
+				t.Errorf("session %d has %d records: %v", i, len(list), err)
 			}
-			if n := len(list) - 1; n != 0 && n != 2 {
-				t.Errorf("session %d has %d of the two records of a commit", i, n)
-			}
+		}
+		if n := kept(t, s); n != sessions {
+			t.Errorf("%d records, want %d", n, sessions)
 		}
 	})
 }
