@@ -61,12 +61,18 @@ func (s *Screen) more(n int, what string) {
 
 func (s *Screen) mount(program string, m *view.MountState) {
 	ready := "ready"
-	if !m.Ready {
+	switch {
+	case m.Removed:
+		ready = "removed by a reload"
+	case !m.Ready:
 		ready = "not ready"
 	}
 	head := fmt.Sprintf("%s → %s  %s", strings.TrimSpace(program+"  "+m.Path), m.Target, ready)
 	fmt.Fprintln(s.Out, s.paint(bold, cut(clip.Printable(head), s.width())))
 	s.reason(m.Why, m.Grave, "  ", s.width())
+	if m.Earlier > 0 && !m.Removed {
+		s.reason(fmt.Sprintf("%d of %d sessions are under the settings of before a reload.", m.Earlier, m.Sessions), false, "  ", s.width())
+	}
 }
 
 // reason writes a sentence, wrapped, behind an indent. What somebody should look at says

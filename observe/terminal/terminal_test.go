@@ -52,6 +52,22 @@ func TestItFitsAnyWidthAndMovesNoCursor(t *testing.T) {
 	}
 }
 
+func TestWhatIsUnderEarlierSettingsIsSaid(t *testing.T) {
+	var out strings.Builder
+	s := Screen{Out: &out, Width: 100}
+	s.State("serve", &view.State{Mounts: []view.MountState{
+		{Path: "/a", Target: "t", Ready: true, Sessions: 3, Earlier: 2}, {Path: "/b", Target: "t", Ready: true, Sessions: 1, Earlier: 1, Removed: true},
+	}})
+	for _, says := range []string{"/a → t  ready\n", "2 of 3 sessions are under the settings of before a reload.", "/b → t  removed by a reload\n"} {
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("no %q in\n%s", says, &out)
+		}
+	}
+	if strings.Contains(out.String(), "1 of 1") {
+		t.Errorf("of a mount that is gone it says\n%s", &out)
+	}
+}
+
 func TestLanesTellHopsApart(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
 	for width, want := range map[int]string{
