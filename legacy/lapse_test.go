@@ -399,7 +399,7 @@ func TestNothingLastsLongerThanItsTokensKey_E34(t *testing.T) {
 func TestAConnectionThatHasLapsedEndsThoughItsKeyComesBack_E34(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, meanwhile := range map[string]func(t *testing.T, c *hearing){
-			"nothing is asked": func(*testing.T, *hearing) { time.Sleep(time.Minute) },
+			"nothing is asked": func(*testing.T, *hearing) { time.Sleep(time.Minute + 300*time.Millisecond) }, // no ping is just being written
 			"a call is refused": func(t *testing.T, c *hearing) {
 				want(t, "the call", c.say(t, `{"jsonrpc":"2.0","id":9,"method":"echo"}`), refusedFor("9"))
 			},
