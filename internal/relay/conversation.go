@@ -37,6 +37,7 @@ type conversation struct {
 	wait   waiting
 	line   Line                        // set once, before the client can say anything
 	calls  map[jsonrpc.ID]*pendingCall // under way
+	parted map[jsonrpc.ID]struct{}     // calls that are over, and whose cancellation is on its way to the server
 	last   uint64                      // number of the newest call, or message pushed
 	ended  error                       // of the line, nil while it stands
 	closed bool
@@ -61,7 +62,7 @@ type pendingCall struct {
 
 	queued    bool   // the server has not got it yet
 	withdrawn bool   // while it was queued
-	leave     func() // gives its place back; nil: it has none
+	leave     func() // gives its place back; nil: it has none, and nothing of it was sent
 }
 
 // whose is what a client said of itself, for who looks: short, since it is kept for as long as the session lasts.
@@ -121,9 +122,9 @@ func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request,
 	switch {
 	case c.closed:
 		return nil, failed(errOver.Error())
-	case c.calls[req.ID] != nil: // B-1: the server could not tell them apart either
+	case c.usedLocked(req.ID): // B-1: the server could not tell them apart either
 		return nil, fault.Request("a request with this id is already under way")
-	case len(c.calls) >= c.relay.opt.Calls:
+	case len(c.calls)+len(c.parted) >= c.relay.opt.Calls:
 		return nil, failed("too many requests are under way in this session")
 	}
 	c.last++
@@ -135,37 +136,56 @@ func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request,
 	return k, nil
 }
 
+// usedLocked reports whether the server may take an id for that of another call.
+func (c *conversation) usedLocked(id jsonrpc.ID) bool {
+	_, parted := c.parted[id]
+	return parted || c.calls[id] != nil
+}
+
 // expire ends a call that took too long.
 func (c *conversation) expire(id jsonrpc.ID, k *pendingCall) {
 	c.mu.Lock()
-	present := c.calls[id] == k
-	c.mu.Unlock()
-	if !present {
+	if c.calls[id] != k {
+		c.mu.Unlock()
 		return
 	}
-	known := !c.withdraw(id)
-	c.Fail(id, errors.New("the server did not answer in time (timeouts.flow)"))
-	if known {
-		c.cancelled(id, "timed out")
-	}
+	end := c.dismissLocked(id, k, "timed out")
+	c.mu.Unlock()
+	end(errors.New("the server did not answer in time (timeouts.flow)"))
 }
 
 // take ends a call: whoever gets it says its last word.
 func (c *conversation) take(id jsonrpc.ID) *pendingCall {
 	c.mu.Lock()
 	k := c.calls[id]
-	if k == nil {
-		c.mu.Unlock()
+	c.mu.Unlock()
+	if k == nil || !c.takeOut(id, k) {
 		return nil
 	}
+	return k
+}
+
+// takeOut is take for one that is known, and reports whether it was there: its id may be another one's by now.
+func (c *conversation) takeOut(id jsonrpc.ID, k *pendingCall) bool {
+	c.mu.Lock()
+	if c.calls[id] != k {
+		c.mu.Unlock()
+		return false
+	}
+	leave := c.takeLocked(id, k)
+	c.mu.Unlock()
+	leave()
+	return true
+}
+
+// takeLocked takes a call out of those under way. What it returns gives its place back.
+func (c *conversation) takeLocked(id jsonrpc.ID, k *pendingCall) (leave func()) {
 	delete(c.calls, id)
 	k.limit.Stop()
-	leave := k.leave
-	c.mu.Unlock()
-	if leave != nil {
-		leave()
+	if k.leave == nil {
+		return func() {}
 	}
-	return k
+	return k.leave
 }
 
 // Notify implements downstream.Conversation.
@@ -178,10 +198,11 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 		return
 	}
 	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
-	if !c.withdraw(id) { // else the server knows nothing of it
+	k, queued := c.withdraw(id)
+	if !queued { // else the server knows nothing of it, or is told behind it
 		_ = c.send(caller, &msg)
 	}
-	if k := c.take(id); k != nil { // no answer will come
+	if k != nil && c.takeOut(id, k) { // no answer will come
 		k.out.Abandon()
 	}
 }
@@ -279,7 +300,7 @@ func (c *conversation) Close(cause error) {
 	go func() {
 		defer c.relay.gate.Exit()
 		c.line.Close()
-		c.wait.clerk.Wait()
+		c.wait.work.Wait()
 	}()
 }
 
@@ -298,10 +319,13 @@ func (c *conversation) finish(why error) {
 
 // Fail implements Inbox.
 func (c *conversation) Fail(id jsonrpc.ID, why error) {
-	k := c.take(id)
-	if k == nil {
-		return
+	if k := c.take(id); k != nil {
+		c.over(id, k, why)
 	}
+}
+
+// over tells the client of a call that was taken why it has failed.
+func (c *conversation) over(id jsonrpc.ID, k *pendingCall, why error) {
 	if refusal := (*downstream.Refusal)(nil); errors.As(why, &refusal) && k.out.Refuse(refusal) {
 		return
 	}
@@ -317,22 +341,17 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 
 // Unanswered implements Inbox: the call that asked would wait for ever.
 func (c *conversation) Unanswered(question jsonrpc.ID, why error) {
-	for _, id := range c.asking(question) {
-		c.Fail(id, fmt.Errorf("the answer to a question of this call did not reach the server: %w", why))
-		c.cancelled(id, "an answer got lost")
-	}
-}
-
-// asking are the calls, at most one, on whose stream a question came.
-func (c *conversation) asking(question jsonrpc.ID) (ids []jsonrpc.ID) {
+	var ends []func(error) // one at most
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for id, k := range c.calls {
 		if slices.Contains(k.questions, question) {
-			ids = append(ids, id)
+			ends = append(ends, c.dismissLocked(id, k, "an answer got lost"))
 		}
 	}
-	return ids
+	c.mu.Unlock()
+	for _, end := range ends {
+		end(fmt.Errorf("the answer to a question of this call did not reach the server: %w", why))
+	}
 }
 
 // tell writes the line of a call that failed: whose, of what, for how long, why.

@@ -49,13 +49,16 @@ type courier struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 
-	lock   sync.Mutex                        // guards what follows
-	caller downstream.Caller                 // who spoke last
-	calls  map[jsonrpc.ID]context.CancelFunc // requests under way
+	lock   sync.Mutex               // guards what follows
+	caller downstream.Caller        // who spoke last
+	calls  map[jsonrpc.ID]*underway // by the ids, which a client may use again as soon as it has its answer
 }
 
+// underway is a request that has no answer yet.
+type underway struct{ cutOff context.CancelFunc }
+
 func newCourier(by carrier, account *budget.Account) *courier {
-	c := &courier{carrier: by, account: account, queue: make(chan outgoing, maxWaiting), again: make(chan struct{}, maxAgain), calls: map[jsonrpc.ID]context.CancelFunc{}}
+	c := &courier{carrier: by, account: account, queue: make(chan outgoing, maxWaiting), again: make(chan struct{}, maxAgain), calls: map[jsonrpc.ID]*underway{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.work.Go(c.deliver)
 	return c
@@ -131,8 +134,9 @@ func (c *courier) deliver() {
 // its cancellation, must not overtake it.
 func (c *courier) begin(o *outgoing) {
 	ctx, cancel := context.WithCancel(c.ctx)
+	own := &underway{cancel}
 	c.lock.Lock()
-	c.calls[o.id] = cancel
+	c.calls[o.id] = own
 	c.lock.Unlock()
 	written := make(chan struct{})
 	once := sync.OnceFunc(func() { close(written) })
@@ -144,7 +148,7 @@ func (c *courier) begin(o *outgoing) {
 		c.carrier.request(traced, o)
 		c.lock.Lock()
 		defer c.lock.Unlock()
-		if ctx.Err() == nil { // else forget has deleted it, and there may be another one
+		if c.calls[o.id] == own { // else there is another one
 			delete(c.calls, o.id)
 		}
 	})
@@ -155,8 +159,8 @@ func (c *courier) begin(o *outgoing) {
 func (c *courier) forget(id jsonrpc.ID) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if end := c.calls[id]; end != nil {
-		end()
+	if u := c.calls[id]; u != nil {
+		u.cutOff()
 		delete(c.calls, id)
 	}
 }

@@ -24,7 +24,9 @@ func (c *conversation) initialize(ctx context.Context, caller downstream.Caller,
 	if _, err := c.begin(&caller, req, out); err != nil {
 		return nil, err
 	}
-	c.transmit(caller, &req.Message)
+	if err := c.send(caller, &req.Message); err != nil {
+		c.Fail(req.ID, err)
+	}
 	late := time.NewTimer(c.relay.opt.Start)
 	defer late.Stop()
 	select {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/clip"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -74,22 +73,19 @@ var errCallEnded = downstream.Unknown(downstream.ErrCallEnded)
 // EndCall implements downstream.Conversation.
 func (c *conversation) EndCall(id string) bool {
 	c.mu.Lock()
-	var of jsonrpc.ID
 	for call, k := range c.calls {
-		if k.method != mcp.MethodInitialize && observe.CallID(k.number) == id {
-			of = call
+		if k.method == mcp.MethodInitialize || observe.CallID(k.number) != id {
+			continue
 		}
-	}
-	c.mu.Unlock()
-	if of == "" {
-		return false
-	}
-	known := !c.withdraw(of)
-	if !known {
-		c.Fail(of, downstream.ErrCallEnded)
+		why := downstream.ErrCallEnded
+		if k.leave != nil {
+			why = errCallEnded
+		}
+		end := c.dismissLocked(call, k, "ended by who runs the bridge")
+		c.mu.Unlock()
+		end(why)
 		return true
 	}
-	c.Fail(of, errCallEnded)
-	c.cancelled(of, "ended by who runs the bridge")
-	return true
+	c.mu.Unlock()
+	return false
 }

@@ -101,7 +101,7 @@ func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.
 	if !r.gate.Enter() {
 		return nil, nil, failed("the bridge is shutting down")
 	}
-	c := &conversation{relay: r, principal: caller.Principal, push: push, whose: whoseOf(req.Params), calls: map[jsonrpc.ID]*pendingCall{}}
+	c := &conversation{relay: r, principal: caller.Principal, push: push, whose: whoseOf(req.Params), calls: map[jsonrpc.ID]*pendingCall{}, parted: map[jsonrpc.ID]struct{}{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	line, err := r.opt.Server.Connect(caller, c)
 	if err != nil {

@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -17,8 +18,8 @@ import (
 // goroutine sends them while there are any; what comes meanwhile waits behind them.
 // Notifications and answers wait for nobody: a call with a place may need them.
 type waiting struct {
-	queue []*queued
-	clerk sync.WaitGroup
+	queue []*queued // the first one may be on its way
+	work  sync.WaitGroup
 }
 
 // queued is a request that the server has not got yet.
@@ -33,24 +34,42 @@ var errLeft = errors.New("its client left while the call waited for its turn")
 
 // handOver sends a request when it is its turn. It does not wait for that.
 func (c *conversation) handOver(caller downstream.Caller, msg *jsonrpc.Message, k *pendingCall) {
-	who := c.who(caller)
+	next := &queued{caller, *msg, k}
+	if !c.queue(next) {
+		return
+	}
+	defer c.goOn()
+	c.pass(next)
+}
+
+// goOn has what came meanwhile sent.
+func (c *conversation) goOn() {
+	last := c.settled()
 	c.mu.Lock()
-	switch {
-	case c.closed || c.calls[msg.ID] != k: // over already
-		c.mu.Unlock()
-		return
-	case len(c.wait.queue) == 0 && c.relay.opt.Turns.TryEnter(who):
-		c.enterLocked(k, who)
-		c.mu.Unlock()
-		c.transmit(caller, msg)
-		return
-	}
 	defer c.mu.Unlock()
-	k.queued = true
-	c.wait.queue = append(c.wait.queue, &queued{caller, *msg, k})
-	if len(c.wait.queue) == 1 {
-		c.wait.clerk.Go(c.attend)
+	if !last && !c.closed {
+		c.wait.work.Go(c.attend)
 	}
+}
+
+// queue has a request wait, and reports whether it is its turn at once.
+func (c *conversation) queue(next *queued) (atOnce bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.calls[next.msg.ID] != next.call { // over already
+		return false
+	}
+	next.call.queued = true
+	if c.wait.queue = append(c.wait.queue, next); len(c.wait.queue) > 1 {
+		return false
+	}
+	who := c.who(next.caller)
+	if c.relay.opt.Turns.TryEnter(who) {
+		c.enterLocked(next.call, who)
+		return true
+	}
+	c.wait.work.Go(c.attend)
+	return false
 }
 
 // who is whose turn a request takes.
@@ -63,10 +82,15 @@ func (c *conversation) enterLocked(k *pendingCall, who turns.Who) {
 	k.leave = sync.OnceFunc(func() { c.relay.opt.Turns.Leave(who) })
 }
 
-// transmit sends a request, or fails it.
-func (c *conversation) transmit(caller downstream.Caller, msg *jsonrpc.Message) {
-	if err := c.send(caller, msg); err != nil {
-		c.Fail(msg.ID, err)
+// pass sends a request, and behind it the cancellation if it was withdrawn meanwhile.
+func (c *conversation) pass(q *queued) {
+	err := c.send(q.caller, &q.msg)
+	withdrawn := c.sent(q.call)
+	switch {
+	case err != nil && c.takeOut(q.msg.ID, q.call):
+		c.over(q.msg.ID, q.call, err)
+	case err == nil && withdrawn:
+		c.cancelled(q.msg.ID, "withdrawn")
 	}
 }
 
@@ -104,12 +128,11 @@ func (c *conversation) attend() {
 		case !present:
 			c.relay.opt.Turns.Leave(who)
 		case !next.call.out.Reachable(): // nothing is executed for nobody
-			c.Fail(next.msg.ID, errLeft)
-		default:
-			c.transmit(next.caller, &next.msg)
-			if c.sent(next.call) {
-				c.cancelled(next.msg.ID, "withdrawn")
+			if c.takeOut(next.msg.ID, next.call) {
+				c.over(next.msg.ID, next.call, errLeft)
 			}
+		default:
+			c.pass(next)
 		}
 		if c.settled() {
 			return
@@ -125,16 +148,52 @@ func (c *conversation) sent(k *pendingCall) (withdrawn bool) {
 	return k.withdrawn
 }
 
-// withdraw has a request not sent that is yet to be, and reports whether there is one.
-func (c *conversation) withdraw(id jsonrpc.ID) bool {
+// withdraw finds a call, and has it not sent if it is yet to be: then it is queued. The server is told behind it where
+// it is on its way.
+func (c *conversation) withdraw(id jsonrpc.ID) (k *pendingCall, queued bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.calls[id]
-	if k == nil || !k.queued {
-		return false
+	if k = c.calls[id]; k == nil || !k.queued {
+		return k, false
 	}
 	k.withdrawn = true
-	return true
+	return k, true
+}
+
+// lastWord is for how long a client does not hear of the end of its call while the server takes no cancellation.
+const lastWord = time.Second
+
+// dismissLocked takes a call that ends for a reason of the bridge's own. What it returns tells the client why. The server hears of it before:
+// a client may use the id again once it knows, and the cancellation would be that other call's. So nobody gets the id while it is on its way.
+func (c *conversation) dismissLocked(id jsonrpc.ID, k *pendingCall, reason string) (end func(why error)) {
+	leave, told := c.takeLocked(id, k), make(chan struct{})
+	switch {
+	case k.queued:
+		k.withdrawn = true
+		close(told)
+	case c.closed:
+		close(told)
+	default:
+		c.parted[id] = struct{}{}
+		c.wait.work.Go(func() { // a server that reads nothing takes it when the line is closed
+			defer close(told)
+			c.cancelled(id, reason)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.parted, id)
+		})
+	}
+	return func(why error) {
+		leave()
+		limit := time.NewTimer(lastWord)
+		defer limit.Stop()
+		select {
+		case <-told:
+		case <-limit.C:
+		case <-c.ctx.Done():
+		}
+		c.over(id, k, why)
+	}
 }
 
 // cancelled tells the server in the bridge's own words that nobody wants an answer.
