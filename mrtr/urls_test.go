@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 func TestURLConsentIsRemembered_C31(t *testing.T) {
