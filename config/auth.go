@@ -120,7 +120,7 @@ func (p *problems) issuers(auth *Auth, label string) {
 		case text == "":
 		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.ContainsAny(text, "?#"): // RFC 8414, section 2
 			p.add(label+key, "is no issuer; write its URL, like https://login.example.com")
-		case u.User != nil:
+		case hasUser(text):
 			p.add(label+key, noUser)
 		}
 	}
@@ -136,10 +136,25 @@ const noUser = "carries a user name or password, of which there is no use; remov
 // names checks what may be URLs, and is nothing but names of clients and servers.
 func (p *problems) names(key string, list ...string) {
 	for _, text := range list {
-		if u, err := url.Parse(text); err == nil && u.User != nil && (u.Scheme == "https" || u.Scheme == "http") {
+		if hasUser(text) {
 			p.add(key, noUser)
 		}
 	}
+}
+
+// hasUser reports a user name or password in what may be a URL, be it one that cannot be read, or in which the host seems to end within
+// the password: me:1/x@b.example. A path may have an @, too, as in https://a.example/@me.
+func hasUser(text string) bool {
+	scheme, rest, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "://")
+	if scheme != "https" && scheme != "http" || !strings.Contains(rest, "@") {
+		return false
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.User != nil {
+		return true
+	}
+	named := strings.Contains(u.Host, ".") && !strings.Contains(u.Host, ":") // else it may be a user's name, and how a password begins
+	return !named && strings.Contains(strings.ReplaceAll(rest, "/@", "/"), "@")
 }
 
 // terminate checks a mount that checks clients' tokens itself.
@@ -174,7 +189,7 @@ func (p *problems) publicURL(text, label string) {
 		return
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || hasUser(text) || u.RawQuery != "" || u.Fragment != "" {
 		p.add(label+"public-url", "is no address of a server; write it like https://mcp.example.com or https://mcp.example.com/mcp")
 	}
 }

@@ -255,3 +255,44 @@ func TestALoginIsSharedWithWhomItSays(t *testing.T) {
 		}
 	}
 }
+
+// What is a name, and shown to people and sent to others, is refused with a password, be it one by which it cannot be read as a URL, or reads as
+// another one. Nothing of it is quoted.
+func TestNoNameHasAPasswordWhateverItsCharacters(t *testing.T) {
+	for name, yaml := range map[string]string{
+		"a resource":         "auth: {mode: agent, resource: '%s'}",
+		"a client id":        "auth: {mode: agent, client-id: '%s'}",
+		"a provider's id":    "auth: {mode: agent, idp: {client-id: '%s'}}",
+		"an audience":        "auth: {mode: terminate, clients: {issuer: 'https://login.example', audience: ['%s']}}",
+		"an issuer":          "auth: {mode: agent, issuer: '%s'}",
+		"a public address":   "public-url: '%s'",
+		"an address of ours": "questions: {policy: page, url: '%s'}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			load := func(text string) error {
+				_, err := Load(Sources{File: writeFile(t, "upstream: https://a.example/mcp\n"+strings.ReplaceAll(yaml, "%s", text)+"\n")})
+				return err
+			}
+			for _, start := range []string{"https://me:", "HTTPS://me:", " http://me:", "https://my.name:"} {
+				for _, password := range []string{"hush", "hu%sh", "hu/sh", "hu/", "hu#sh", "hu?sh", "hu sh", "hu@sh", "1#hush", "1/hush", "1?hush", "/hush"} {
+					text := start + password + "@b.example/x"
+					if err := load(text); err == nil {
+						t.Errorf("%s is accepted", text)
+					} else if strings.Contains(err.Error(), "sh") || strings.Contains(err.Error(), "b.example") && !strings.Contains(err.Error(), "write it") {
+						t.Errorf("of %s is quoted: %v", text, err)
+					}
+				}
+			}
+			for _, text := range []string{"https://b.example/@me/x", "http://localhost:1/@me/x", "https://b.example/me@a.example"} {
+				if err := load(text); err != nil {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+		})
+	}
+	for _, text := range []string{"me@b.example", "urn:me@b", "api://me:1@b"} {
+		if hasUser(text) {
+			t.Errorf("%s is taken for a URL with a user", text)
+		}
+	}
+}

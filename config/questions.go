@@ -20,7 +20,7 @@ import (
 func (p *problems) questions(m *Policy, label string) {
 	if m.Questions.URL != "" {
 		u, err := url.Parse(m.Questions.URL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || hasUser(m.Questions.URL) || u.RawQuery != "" || u.Fragment != "" {
 			p.add(label+"questions.url", "is no address of a page; write it like https://bridge.example.com/questions")
 		} else if clean := path.Clean("/" + u.Path); clean == "/" {
 			p.add(label+"questions.url", "needs a path of its own, like %s://%s/questions", u.Scheme, u.Host)

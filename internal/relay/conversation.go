@@ -204,11 +204,17 @@ func (c *conversation) answered(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.calls {
-		n := len(k.open)
-		if k.open = slices.DeleteFunc(k.open, func(q question) bool { return q.id == id }); len(k.open) < n {
+		if k.closeLocked(id) {
 			c.whose.answers, k.sign = true, time.Now()
 		}
 	}
+}
+
+// closeLocked takes a question out of those that are open, and reports whether it was one of them.
+func (k *pendingCall) closeLocked(id jsonrpc.ID) bool {
+	n := len(k.open)
+	k.open = slices.DeleteFunc(k.open, func(q question) bool { return q.id == id })
+	return len(k.open) < n
 }
 
 // Knows implements downstream.Conversation: the session is in no other process.

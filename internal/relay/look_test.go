@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // glance says in words what there is to see of a conversation's calls.
@@ -57,6 +58,35 @@ func TestRelayedCallsAreSeen(t *testing.T) {
 		out.wait(t)
 		expect("of one that has ended", "")
 	})
+}
+
+// A server that withdraws its question goes on with the call by itself, which nobody's answer holds up any more.
+func TestAQuestionThatItsServerWithdrewIsNotWaitedFor(t *testing.T) {
+	for name, reachable := range map[string]bool{"on the stream of its call": true, "on that of the session": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, conv := converse(t, newClient())
+				defer conv.Close(nil)
+				out := ask(t, conv, aCall)
+				for _, id := range []string{`"q"`, `"r"`} {
+					s.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"sampling/createMessage","params":{}}`))
+				}
+				out.gone = !reachable
+				s.inbox.Receive([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q","reason":"no longer needed"}}`))
+				if f := conv.Look().Flows[0]; f.Waits != observe.ForClient || len(f.Questions) != 1 || f.Questions[0].Proven {
+					t.Errorf("with another question the call waits for the %s, with %+v", f.Waits, f.Questions)
+				}
+				s.inbox.Receive([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"r"}}`))
+				if f := conv.Look().Flows[0]; f.Waits != observe.ForServer || len(f.Questions) > 0 {
+					t.Errorf("without one the call waits for the %s, with %+v", f.Waits, f.Questions)
+				}
+				s.inbox.Unanswered(`"q"`, errEnded) // the client was quicker, and what it said got lost
+				if len(conv.Look().Flows) != 1 {
+					t.Errorf("without an answer that nobody wants the call ends with %s", out.final)
+				}
+			})
+		})
+	}
 }
 
 func TestARelayedCallCanBeEnded(t *testing.T) {

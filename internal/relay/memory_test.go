@@ -141,3 +141,53 @@ func TestAMessageForWhichThereIsNoMemoryEndsAStreamThatIsTheSession(t *testing.T
 		t.Errorf("%d bytes are still charged", left-1<<20)
 	}
 }
+
+// What a client needs of a refusal is in its head. Its page, of which nobody reads anything, is no reason to tell of something else.
+func TestARefusalIsToldThoughThereIsNoMemoryForItsPage(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status int
+		media  string
+		want   string
+	}{
+		"401":              {http.StatusUnauthorized, "text/html", ""},
+		"403 in JSON":      {http.StatusForbidden, "application/json", ""},
+		"an error page":    {http.StatusBadGateway, "text/html", "HTTP 502"},
+		"an error in JSON": {http.StatusBadRequest, "application/json", "limits.memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &legacyServer{answer: func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Message) {
+				w.Header().Set("Www-Authenticate", "Bearer x")
+				w.Header().Set("Content-Type", tc.media)
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, strings.Repeat("x", 60*kib))
+			}}
+			front := over(t, s.serve)
+			front.opt.MaxMessage = 1 << 20
+			account, err := budget.New(4 << 20).Open("somebody")
+			if err != nil {
+				t.Fatal(err)
+			}
+			relay := New(Options{Server: front})
+			defer relay.Close()
+			caller := downstream.Caller{Authorization: "Bearer mine", Account: account}
+			conv, _, err := relay.Open(t.Context(), caller, message(t, initialize), newClient())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conv.Close(nil)
+			hold := budget.On(account)
+			defer hold.Release()
+			for hold.Grow(kib) == nil { // until there is no more
+			}
+			out := newReply()
+			conv.Serve(t.Context(), caller, downstream.NewRequest(message(t, aCall)), out)
+			got := out.wait(t)
+			if tc.want == "" && (out.refused == nil || out.refused.Status != tc.status || len(out.refused.Challenge) != 1) {
+				t.Errorf("the client is not told to sign in; it gets %s, %v", got, out.refused)
+			}
+			if !strings.Contains(got, tc.want) {
+				t.Errorf("the client gets %s", got)
+			}
+		})
+	}
+}

@@ -54,6 +54,9 @@ func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 // deliver hands a request or notification of the server to the client: on the
 // stream of the call that it belongs to, as far as that shows, or on its own.
 func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
+	if msg.Method == mcp.NotificationCancelled {
+		c.recalled(jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
+	}
 	key, out := c.place(msg)
 	if msg.Kind() == jsonrpc.Request || out != nil {
 		c.begun(msg, out)
@@ -101,6 +104,17 @@ func (k *pendingCall) noteLocked(msg *jsonrpc.Message) {
 	mode, _ := rawjson.Text(rawjson.Get(msg.Params, "mode"))
 	if kind := observe.KindOf(msg.Method, mode); kind < observe.Kinds {
 		k.open = append(k.open[max(0, len(k.open)-maxQuestions+1):], question{msg.ID, kind, k.sign})
+	}
+}
+
+// recalled notes that the server waits for no answer to a question any more. One that still comes, and gets lost, is no
+// end of a call.
+func (c *conversation) recalled(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.calls {
+		k.closeLocked(id)
+		k.questions = slices.DeleteFunc(k.questions, func(q jsonrpc.ID) bool { return q == id })
 	}
 }
 

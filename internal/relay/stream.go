@@ -86,14 +86,17 @@ const maxRefusal = 64 << 10
 func (l *httpLine) refused(ctx context.Context, o *outgoing, resp *http.Response) {
 	why := refusal(resp)
 	_, guarded := errors.AsType[*downstream.Refusal](why)
+	own := media(resp) == "application/json" && !guarded // its body may be an error of the server's
 	from, most := io.LimitReader(resp.Body, maxRefusal), maxRefusal
-	if media(resp) == "application/json" && !guarded {
+	if own {
 		from, most = resp.Body, l.server.opt.MaxMessage
 	}
 	in := newIntake(from, most, l.account)
 	defer in.close()
 	body, err := in.whole()
-	why = unread(err, why)
+	if own { // else the head says it all, whatever becomes of the page
+		why = unread(err, why)
+	}
 	msg, err := jsonrpc.Parse(body)
 	switch {
 	case l.lost(resp):

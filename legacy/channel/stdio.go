@@ -25,29 +25,32 @@ const maxKept = 64 << 10
 // Clients that only want to leave give a process two seconds.
 const lastAnswers = time.Second
 
-// lastMove is how long nothing may move on either pipe once the input has ended, and not all of it was taken.
-const lastMove = 10 * time.Second
+// Once the input has ended, and not all of it was taken:
+const (
+	lastMove = 10 * time.Second // is how long a write may stand still: the client does not read
+	lastTake = 30 * time.Minute // is how long nothing may move while none is under way: it is the server that takes its time
+)
 
 // lastLine is how long the client may take for a line once its connection has begun to end.
 const lastLine = time.Second
 
 // Serve serves one client over a pair of pipes, one message per line
 // (E-31). It returns nil when in ends and what it brought was answered or took too
-// long, ctx's error when ctx ends, and the write error, or errUnread, when the client no longer
-// reads. By then every request has ended. The goroutine that reads ends with
+// long, ctx's error when ctx ends, the write error, or errUnread, when the client no longer
+// reads, and errUntaken when the server takes nothing any more. By then every request has ended. The goroutine that reads ends with
 // in, which Serve doesn't close: nothing interrupts a read of a standard input. The one
 // that writes ends with the write that a client leaves unread.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
 	o := newOutlet(out)
 	defer close(o.lines)
 	c := New(ctx, opt, b, downstream.Caller{}, observe.Stdio, o.write)
-	from := newAhead(in, o.move)
+	from := newAhead(in, func() { o.takes.Add(1) })
 	go pipes{c}.readLines(transport.NewLineReader(from, int(opt.MaxBody)))
 	select {
 	case <-c.gone:
 	case <-ctx.Done():
 	case <-from.ended:
-		pipes{c}.awaitReader(ctx, o)
+		pipes{c}.awaitTaken(ctx, o)
 	}
 	select {
 	case <-c.gone:
@@ -73,22 +76,28 @@ type outlet struct {
 	wrote  chan error    // has room for the outcome that nobody waits for any more
 	ending chan struct{} // closed when the connection begins to end
 	unread bool          // the client has had its time by then; set before ending is closed
-	moves  atomic.Uint64 // on either pipe
+	takes  atomic.Uint64 // of the input
+	writes atomic.Uint64 // begun, and done: one is under way while it is odd
 }
 
 // maxWrite is how much is written at once, in bytes: a client that takes its time is seen to take something.
-const maxWrite = 64 << 10
+// It is a page, since a full pipe has no room again before so much was read.
+const maxWrite = 4 << 10
 
-// move notes that the client has taken something, or something of it was.
-func (o *outlet) move() { o.moves.Add(1) }
+// moves is what has moved on both pipes.
+type moves struct{ takes, writes uint64 }
+
+func (o *outlet) moves() moves { return moves{o.takes.Load(), o.writes.Load()} }
 
 // writeAll writes a line.
 func (o *outlet) writeAll(out io.Writer, line []byte) error {
 	for part := range slices.Chunk(line, maxWrite) {
-		if _, err := out.Write(part); err != nil {
+		o.writes.Add(1)
+		_, err := out.Write(part)
+		o.writes.Add(1)
+		if err != nil {
 			return err
 		}
-		o.move()
 	}
 	return nil
 }
@@ -103,8 +112,11 @@ func newOutlet(out io.Writer) *outlet {
 	return o
 }
 
-// errUnread ends the connection of a client that does not read.
-var errUnread = errors.New("the client did not read what it was sent")
+var (
+	// errUnread ends the connection of a client that does not read.
+	errUnread  = errors.New("the client did not read what it was sent")
+	errUntaken = errors.New("the input has ended, and the server did not take all that it brought")
+)
 
 // write writes one message, with the channel's lock held. It is called no more after an error.
 func (o *outlet) write(msg []byte) error {
@@ -134,12 +146,13 @@ func (o *outlet) write(msg []byte) error {
 // pipes is a connection over a pair of them. It has no state of its own.
 type pipes struct{ *Channel }
 
-// awaitReader waits until the rest of an input that has ended was taken. Whoever takes it may wait for
-// the client to read, and the client does not any more.
-func (c pipes) awaitReader(ctx context.Context, o *outlet) {
+// awaitTaken waits until the rest of an input that has ended was taken. Whoever takes it may wait for
+// the client to read, and the client does not any more, or for the server, which may be at work.
+func (c pipes) awaitTaken(ctx context.Context, o *outlet) {
 	look := time.NewTicker(lastMove)
 	defer look.Stop()
-	for before := o.moves.Load(); ; {
+	before, moved := o.moves(), time.Now()
+	for {
 		select {
 		case <-c.gone:
 			return
@@ -147,12 +160,16 @@ func (c pipes) awaitReader(ctx context.Context, o *outlet) {
 			return
 		case <-look.C:
 		}
-		now := o.moves.Load()
-		if now == before {
+		switch now := o.moves(); {
+		case now != before:
+			before, moved = now, time.Now()
+		case now.writes%2 == 1: // as it was the last time
 			c.HangUp(errUnread)
 			return
+		case time.Since(moved) >= lastTake:
+			c.HangUp(errUntaken)
+			return
 		}
-		before = now
 	}
 }
 
