@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -124,6 +125,7 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 		if replica != rs.opt.Replica && rs.opt.Peers.Forward(w, r, body, replica) {
 			return served
 		}
+		asked := time.Now()
 		call, err := find(s, until, meant)
 		switch {
 		case rs.refused(w, r, s, err):
@@ -138,7 +140,7 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 				return unreachable
 			}
 			continue
-		case call.Waits() && call.Home() != replica && call.Home() != rs.opt.Replica:
+		case call.Waits() && call.Home() != rs.opt.Replica && (call.Home() != replica || rs.cameBack(replica, asked)):
 			replica = call.Home() // it was taken over before
 			call.Over()
 			continue
@@ -156,6 +158,12 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 		}
 	}
 	return unreachable
+}
+
+// cameBack reports that a replica which had nothing when it was asked, a while ago, lives by now: it was paused perhaps, has the call,
+// and has looked already which of its calls others have taken over. Its client would wait with it for what is here.
+func (rs *replicas) cameBack(replica downstream.ReplicaID, asked time.Time) bool {
+	return time.Since(asked) > noticed && slices.Contains(rs.opt.Peers.Others(), replica)
 }
 
 // refused answers a request whose answer cannot be kept, or whose call cannot be brought back, for want of memory or of

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 )
@@ -98,4 +100,48 @@ func TestWithoutALeaseAStreamIsLookedForInTheStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// asleep is a neighbour that cannot be asked, and neither can the store, for a while.
+type asleep struct {
+	neighbour
+	awake atomic.Bool
+	away  *atomic.Bool
+}
+
+func (a *asleep) Forward(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool {
+	if a.awake.Load() {
+		return a.neighbour.Forward(w, r, body, to)
+	}
+	if to == neighbourID {
+		a.away.Store(true)
+		time.AfterFunc(5*time.Second, func() { a.awake.Store(true); a.away.Store(false) })
+	}
+	return false
+}
+
+func (a *asleep) Others() []downstream.ReplicaID {
+	if !a.awake.Load() {
+		return nil
+	}
+	return []downstream.ReplicaID{neighbourID}
+}
+
+// A takeover that had to wait, for the store or for memory, came when the home was long awake, and had looked which calls others have:
+// its client waited there for good, for an answer that was here.
+func TestWhoIsAwakeAgainKeepsItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &asleep{}
+		s := &shaky{Store: stored().Store}
+		a.away = &s.away
+		f := fencedIn(t, s, a)
+		resumed := f.comesBack()
+		f.takenOver()
+		f.conv.mu.Lock()
+		f.conv.leaving = 1
+		f.conv.mu.Unlock()
+		want(t, "the answer", f.p.status(answerQ), http.StatusTeapot)
+		want(t, "taken over", len(*resumed), 0)
+		f.call.Checkpointer().Leave()
+	})
 }

@@ -80,6 +80,7 @@ func (f *Flow) readNames(b []byte) {
 	i = 0
 	for url := range rawjson.Elements(rawjson.Get(b, "urls")) {
 		f.URLs[i].URL, _ = rawjson.Name(rawjson.Get(url, "url"))
+		f.URLs[i].Message, _ = rawjson.Name(rawjson.Get(url, "message"))
 		f.URLs[i].ElicitationID, _ = rawjson.Name(rawjson.Get(url, "elicitationId"))
 		i++
 	}

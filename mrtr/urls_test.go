@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 func TestURLConsentIsRemembered_C31(t *testing.T) {
@@ -153,5 +155,28 @@ func TestKeysSurviveStorage_DI7(t *testing.T) {
 	if got := []string{again.Inputs[0].Key, again.Inputs[1].Key, again.Inputs[0].ElicitationID, again.URLs[0].URL, again.URLs[0].ElicitationID}; !slices.Equal(got,
 		[]string{"\xed\xa0\x80", "\xed\xa0\x81", "\xed\xa0\x80", "https://a/\xed\xa0\x80", "\xed\xa0\x81"}) {
 		t.Errorf("got %q of %s", got, stored)
+	}
+}
+
+// A question whose message holds half a character was another one after its record was read.
+func TestAConsentOutlivesARecordWhateverItsMessage_C31(t *testing.T) {
+	question := []byte(`{"mode":"url","url":"https://example.com/consent","message":"half \ud83d of a character","elicitationId":"e1"}`)
+	in := Input{InputRequest: InputRequest{Key: "k", Method: mcp.MethodElicitationCreate, Params: question}, Response: []byte(`{"action":"accept"}`), ElicitationID: "e1"}
+	f := &Flow{Method: mcp.MethodToolsCall}
+	f.rememberURL(&in)
+	again := Input{InputRequest: InputRequest{Key: "k2", Method: mcp.MethodElicitationCreate, Params: question}}
+	if f.consent(&again) == nil {
+		t.Fatal("no consent is remembered")
+	}
+	record, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := Decode(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read.consent(&again) == nil {
+		t.Errorf("after the record was read the person is asked again: the message is %q, was %q", read.URLs[0].Message, f.URLs[0].Message)
 	}
 }

@@ -36,9 +36,14 @@ const (
 
 func main() {
 	stdlog.SetOutput(io.Discard) // net/http quotes responses there that came too late
-	env := surroundings{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
-	if err := run(untilSignal(), os.Args[1:], env); err != nil {
-		fmt.Fprintf(os.Stderr, "bridge: %s\n", clip.Lines(err.Error())) // peers have a say in it
+	stderr := newOutput(os.Stderr)
+	env := surroundings{in: os.Stdin, out: os.Stdout, err: stderr, environ: os.Environ()}
+	err := run(untilSignal(), os.Args[1:], env)
+	if err != nil {
+		fmt.Fprintf(stderr, "bridge: %s\n", clip.Lines(err.Error())) // peers have a say in it
+	}
+	stderr.flush()
+	if err != nil {
 		os.Exit(exitCode(err))
 	}
 }

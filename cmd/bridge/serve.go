@@ -54,6 +54,7 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 // fails for good. On SIGHUP it obeys what load then returns; load may be nil.
 func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, error), env surroundings) error {
 	gctune.Floor(uint64(cfg.HeapFloor), cfg.HugePages == "on")
+	outliveReaders()
 	log := newLogger(env.err, cfg.Log, env.environ)
 	s, err := reading(func() (*service, error) { return newService(ctx, cfg, env.environ, log) })
 	if err != nil {

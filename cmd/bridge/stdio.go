@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -56,10 +54,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if mounts[0].Auth.Mode == "terminate" {
 		return errors.New("auth.mode terminate is for bridge serve: over standard input and output nobody brings a token")
 	}
-	// With a handler for SIGPIPE, writing to a client that is gone is an error and
-	// no longer the end of the process, which has a child to end first. Ignoring
-	// the signal would do the same to the child.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	outliveReaders()
 	log := newLogger(env.err, cfg.Log, env.environ)
 	if len(mounts[0].CommandEnv) == 0 {
 		mounts[0].CommandEnv = []string{"*"} // what the client gives its server, it gives the bridge

@@ -25,12 +25,19 @@ func reserve(bytes uint64) *stretch {
 	return &stretch{from: at &^ (arena - 1), to: at + uintptr(len(block))}
 }
 
+// hugePage is the size of one, in bytes.
+const hugePage = 2 << 20
+
 // advise has the pages of the stretch be huge ones, of 2 MiB, where the system offers such on advice
 // (/sys/kernel/mm/transparent_hugepage/enabled is madvise): those that are touched from now on, and by MADV_COLLAPSE
 // (Linux 6.1) those that were. Memory by which the heap grows beyond it has ordinary pages.
+//
+// Parts of the stretch are not the heap's yet, or not there, which the system says as an error after it has heeded the advice elsewhere;
+// collapsing ends at such a part, so each page is collapsed by itself. That copies it: the scheduler is told, else nobody could be stopped
+// meanwhile, nor go on.
 func (s *stretch) advise() {
-	for _, advice := range []uintptr{unix.MADV_HUGEPAGE, unix.MADV_COLLAPSE} {
-		// Of what the heap has not used yet nothing is there, which the system says as an error, after it has heeded the advice elsewhere.
-		_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, s.from, s.to-s.from, advice)
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_HUGEPAGE)
+	for at := (s.from + hugePage - 1) &^ (hugePage - 1); at+hugePage <= s.to; at += hugePage {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, at, hugePage, unix.MADV_COLLAPSE)
 	}
 }

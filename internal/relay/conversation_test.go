@@ -313,3 +313,23 @@ func TestALongProgressTokenIsRefused(t *testing.T) {
 		t.Error("the server gets it")
 	}
 }
+
+// Servers write the string of an id with other escapes than its client, or with none: its answer was dropped.
+func TestAnIDIsFoundHoweverTheServerSpellsIt(t *testing.T) {
+	for own, theirs := range map[string]string{`"é"`: `"\u00e9"`, `"a\/b"`: `"a/b"`, `"\u0061"`: `"a"`, `"\ud800"`: `"\uD800"`} {
+		s, conv := converse(t, newClient())
+		out := ask(t, conv, strings.Replace(aCall, `"a"`, own, 1))
+		if got := s.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":` + theirs + `,"result":{"x": 1}}`)); string(got) != own {
+			t.Errorf("%s: the response is taken for one to %s", own, got)
+		}
+		if got, want := out.wait(t), `{"jsonrpc":"2.0","id":`+own+`,"result":{"x": 1}}`; got != want {
+			t.Errorf("the client gets %s, want %s", got, want)
+		}
+		conv.Close(nil)
+	}
+	s, conv := converse(t, newClient())
+	ask(t, conv, strings.Replace(aCall, `"a"`, `"1"`, 1))
+	if got := s.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)); got != "1" || len(conv.Look().Flows) != 1 {
+		t.Error("a number is taken for a string")
+	}
+}

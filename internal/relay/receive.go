@@ -33,6 +33,11 @@ func (c *conversation) Receive(text []byte) (response jsonrpc.ID) {
 
 func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 	msg, err := jsonrpc.Parse(text)
+	if err != nil || msg.Kind() == jsonrpc.Response {
+		if id := c.asked(msg.ID); id != msg.ID {
+			msg.ID, text = id, nil // it is framed anew
+		}
+	}
 	switch {
 	case err != nil && msg.ID != "":
 		c.Fail(msg.ID, errors.New("the server sent a malformed message"))
@@ -49,6 +54,25 @@ func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 		c.deliver(&msg, text)
 	}
 	return ""
+}
+
+// asked returns the id of a call as its client has spelled it: servers write a string with other escapes, or with none.
+func (c *conversation) asked(id jsonrpc.ID) jsonrpc.ID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls[id] != nil {
+		return id
+	}
+	said, ok := rawjson.Name([]byte(id))
+	if !ok {
+		return id
+	}
+	for own := range c.calls {
+		if name, ok := rawjson.Name([]byte(own)); ok && name == said {
+			return own
+		}
+	}
+	return id
 }
 
 // deliver hands a request or notification of the server to the client: on the

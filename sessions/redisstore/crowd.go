@@ -87,21 +87,28 @@ func read[T any](ctx context.Context, s *Store, session string, bytes int, opera
 	begun, over := make(chan context.Context, 1), make(chan outcome, 1)
 	atOnce := s.crowd.enter(bytes)
 	go func() {
-		var o outcome
 		toItsEnd := func(ctx context.Context) error {
 			begun <- ctx
-			ctx, cancel := withoutWhoWaits(ctx)
+			bounded, cancel := withoutWhoWaits(ctx)
 			defer cancel()
-			o.value, o.err = operation(ctx)
-			return o.err
+			value, err := operation(bounded)
+			if !atOnce {
+				err = store.Slow(err)
+			}
+			over <- outcome{value, err} // before ctx ends, which lasts until the return where it was made for this
+			return err
 		}
 		if atOnce {
 			_ = toItsEnd(ctx)
 			s.crowd.leave(bytes)
-		} else {
-			o.err = s.crowd.inTurn(ctx, session, bytes, toItsEnd)
+			return
 		}
-		over <- o
+		if err := s.crowd.inTurn(ctx, session, bytes, toItsEnd); err != nil {
+			select {
+			case over <- outcome{err: err}: // there was no turn
+			default:
+			}
+		}
 	}()
 	select {
 	case o := <-over:
@@ -112,12 +119,17 @@ func read[T any](ctx context.Context, s *Store, session string, bytes int, opera
 	case o := <-over:
 		return o.value, o.err
 	case <-ctx.Done():
-		var none T
-		if atOnce {
-			return none, ctx.Err()
-		}
-		return none, store.Slow(ctx.Err())
 	}
+	select {
+	case o := <-over:
+		return o.value, o.err
+	default:
+	}
+	var none T
+	if atOnce {
+		return none, ctx.Err()
+	}
+	return none, store.Slow(ctx.Err())
 }
 
 // withoutWhoWaits returns a context that ends by its time alone.

@@ -253,3 +253,35 @@ func TestNoMoreIsReadThanCounts(t *testing.T) {
 		t.Error("nothing was asked for")
 	}
 }
+
+// A read that had its turn late has a time of its own, which ended with it: its outcome was taken for that end.
+func TestAReadThatHadItsTurnLateIsAnswered(t *testing.T) {
+	for name, patience := range map[string]bool{"with patience": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &Store{crowd: newCrowd()}
+				go func() {
+					_ = s.crowd.inTurn(t.Context(), "greedy", window, func(context.Context) error { time.Sleep(4500 * time.Millisecond); return nil })
+				}()
+				synctest.Wait()
+				own, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				turn := store.Turn{Owner: "modest"}
+				if patience {
+					turn.Patience = t.Context()
+				}
+				got, err := read(store.WithTurn(own, turn), s, "modest", readCosts, func(context.Context) (string, error) {
+					time.Sleep(100 * time.Millisecond)
+					return "there", nil
+				})
+				if err != nil || got != "there" {
+					t.Errorf("%q, %v", got, err)
+				}
+				synctest.Wait()
+				if left := s.crowd.bytes.Load(); left != 0 {
+					t.Errorf("%d bytes are under way for good", left)
+				}
+			})
+		})
+	}
+}

@@ -31,7 +31,10 @@ func (s *Store) Fresh(ctx context.Context, at store.Address) (store.Record, erro
 	if all || err != nil {
 		return r, err
 	}
-	size := s.length(ctx, at)
+	size, err := s.length(ctx, at)
+	if err != nil {
+		return store.Record{}, err
+	}
 	if size <= store.Large {
 		if r, all, err = s.beginning(ctx, at, size); all || err != nil {
 			return r, err
@@ -65,12 +68,15 @@ func longer(reply *rueidis.RedisResult, most int) bool {
 }
 
 // length returns how long a record is; store.Large and more if the user may not ask, as those of earlier versions of the bridge.
-func (s *Store) length(ctx context.Context, at store.Address) int {
+func (s *Store) length(ctx context.Context, at store.Address) (int, error) {
 	bytes, err := s.client.Do(ctx, s.client.B().Strlen().Key(s.keyOf(at)).Build()).AsInt64()
-	if err != nil {
-		return mostBulk
+	switch {
+	case isForbidden(err):
+		return mostBulk, nil
+	case isOtherType(err):
+		return 0, store.ErrNotFound
 	}
-	return int(bytes)
+	return int(bytes), plain(err)
 }
 
 // Size implements store.Sizer. A user who may not ask, as those of earlier versions of the bridge, has the record read for it.
@@ -110,7 +116,11 @@ func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, err
 		r.Value = bytes.Clone(r.Value) // the copy serves the next ones, too
 		return r, err
 	}
-	return s.getLarge(ctx, at, s.length(ctx, at))
+	size, err := s.length(ctx, at)
+	if err != nil {
+		return store.Record{}, err
+	}
+	return s.getLarge(ctx, at, size)
 }
 
 // record reads what the server has under a key. What is no record, and was written by
