@@ -64,16 +64,11 @@ type Fleet struct {
 	cut      context.CancelFunc
 	handover errgroup.Group // one for each retired mount; returns when that has ended
 
-	grace atomic.Pointer[grace] // what the latest change gives those that are retired
-
 	mu      sync.Mutex // guards what follows, and replacing the table
 	present []*Member
 	retired []*Member
 	known   map[*Member]map[string]http.Handler // every path at which a mount was ever reached
 }
-
-// grace is for how long retired mounts keep their sessions, since they were retired, and how long they have to end then.
-type grace struct{ handover, drain time.Duration }
 
 // Open makes the mounts, or none.
 func Open(specs []Spec, opt Options) (*Fleet, error) {
@@ -184,15 +179,14 @@ func (c *Change) Discard() {
 }
 
 // Commit makes the change. Mounts that are no more among the present ones keep
-// their sessions for as long as handover, and then have drain to end; and so do those that were retired before.
+// their sessions for as long as handover, and then have drain to end.
 func (c *Change) Commit(handover, drain time.Duration) {
 	for _, m := range c.fresh {
 		c.fleet.inherit(m)
 		m.Watch()
 	}
 	before := c.fleet.Members()
-	c.fleet.grace.Store(&grace{handover, drain})
-	c.fleet.replace(c.members)
+	c.fleet.replace(c.members, handover, drain)
 	c.summarize(before)
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // replace makes these the present mounts. Those that are so no more are retired:
-// they keep their sessions for as long as the grace says.
-func (f *Fleet) replace(members []*Member) {
+// they keep their sessions for as long as limit.
+func (f *Fleet) replace(members []*Member, limit, drain time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var leaving []*Member
@@ -26,7 +26,7 @@ func (f *Fleet) replace(members []*Member) {
 	f.setLocked(members)
 	f.bequeathLocked()
 	for _, m := range leaving {
-		f.handover.Go(func() error { return f.retire(m) })
+		f.handover.Go(func() error { return f.retire(m, limit, drain) })
 	}
 }
 
@@ -80,10 +80,10 @@ func (m *Member) recalls(present *Member, r *http.Request, session string) bool 
 // lookEvery is how often a retired mount is asked whether its sessions have ended.
 const lookEvery = 200 * time.Millisecond
 
-// retire ends a mount when its last session has ended or its time is over, or the whole fleet ends. The error is that of the end
+// retire ends a mount when its last session has ended or limit has passed, or the whole fleet ends. The error is that of the end
 // of the fleet: that it had to cut off what ran.
-func (f *Fleet) retire(m *Member) error {
-	if !f.outlast(m) {
+func (f *Fleet) retire(m *Member, limit, drain time.Duration) error {
+	if !f.outlast(m, limit) {
 		return m.Shutdown(f.cutting)
 	}
 	switch {
@@ -95,7 +95,7 @@ func (f *Fleet) retire(m *Member) error {
 	default:
 		m.spec.Log.Info().Msg("the last session under the old settings has ended")
 	}
-	ctx, cancel := context.WithTimeout(f.cutting, f.grace.Load().drain) // a stop takes nothing of it away
+	ctx, cancel := context.WithTimeout(f.cutting, drain) // a stop takes nothing of it away
 	defer cancel()
 	err := m.Retire(ctx)
 	if f.cutting.Err() == nil {
@@ -127,17 +127,21 @@ func (f *Fleet) awaits(m *Member) bool {
 	return m.Keeps() && !slices.ContainsFunc(f.Members(), func(p *Member) bool { return p.Scope() == m.Scope() })
 }
 
-// outlast waits until a retired mount is idle, but no longer than the grace says by then. It
+// outlast waits until a retired mount is idle, but no longer than limit. It
 // reports false when the whole fleet ended meanwhile.
-func (f *Fleet) outlast(m *Member) bool {
+func (f *Fleet) outlast(m *Member, limit time.Duration) bool {
+	over := time.NewTimer(limit)
+	defer over.Stop()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
 		select {
 		case <-look.C:
-			if m.Busy() == 0 && !f.awaits(m) || time.Since(m.left) >= f.grace.Load().handover {
+			if m.Busy() == 0 && !f.awaits(m) {
 				return true
 			}
+		case <-over.C:
+			return true
 		case <-f.stopping.Done():
 			return false
 		}

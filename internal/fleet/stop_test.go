@@ -115,31 +115,3 @@ func TestAStopLeavesRetiredMountsTheirDrain(t *testing.T) {
 		})
 	}
 }
-
-// timeouts.handover takes effect at once: one that a later reload shortens ended only what that reload retired.
-func TestAShorterHandoverIsForThoseThatWereRetiredBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := open(t, nil, slowly("/mcp", "first", 0))
-		opened := func() string {
-			return post(f, "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`).Header().Get(mcp.HeaderSessionID)
-		}
-		first := opened()
-		reload(t, f, time.Hour, time.Second, slowly("/mcp", "second", 0))
-		second := opened()
-		time.Sleep(10 * time.Second)
-		reload(t, f, 3*time.Second, time.Second, slowly("/mcp", "third", 0))
-		serves := func(when string, session string, want int) {
-			t.Helper()
-			if got := post(f, session, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code; got != want {
-				t.Errorf("%s: %d, want %d", when, got, want)
-			}
-		}
-		time.Sleep(2 * time.Second)
-		serves("the first, whose time is over", first, http.StatusNotFound)
-		serves("the second, which has a second left", second, http.StatusOK)
-		time.Sleep(3 * time.Second)
-		serves("the second, too", second, http.StatusNotFound)
-		reload(t, f, time.Hour, time.Second, slowly("/mcp", "third", 0))
-		f.Close()
-	})
-}
