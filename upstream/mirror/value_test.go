@@ -64,7 +64,7 @@ func TestB15RawNamesAreLegalHeaderBytes(t *testing.T) {
 }
 
 func FuzzEncodeValue(f *testing.F) {
-	for _, s := range []string{"", "x", " x", "é", "=?base64??=", "a\r\nSet-Cookie: x"} {
+	for _, s := range []string{"", "x", " x", "é", "=?base64??=", "a\r\nSet-Cookie: x", "\xed\xa0\x80 is half a character, \xf8 none"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -80,7 +80,7 @@ func FuzzEncodeValue(f *testing.F) {
 			}
 			back = string(raw)
 		}
-		if back != text {
+		if back != rawjson.Readable(text) { // only UTF-8 goes into headers
 			t.Fatalf("%q came back as %q", text, back)
 		}
 	})
