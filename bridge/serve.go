@@ -84,9 +84,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		hearing{c}.announce(caller)
 	}
 	if err := fault.Token(req.ProgressToken); err != nil {
-		c.table.Ended(req.ID)
-		c.ReportLocal(&caller, req.Method, time.Now(), err)
-		ends.Finish(out, req.ID, nil, err)
+		c.finishLocal(&caller, &req, out, time.Now(), nil, err)
 		return
 	}
 	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(caller, &req, out) {
@@ -95,16 +93,11 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	if serve, ok := localMethods[req.Method]; ok {
 		began := time.Now()
 		result, err := serve(c, ctx, caller, req)
-		c.table.Ended(req.ID)
-		c.ReportLocal(&caller, req.Method, began, err)
-		ends.Finish(out, req.ID, result, err)
+		c.finishLocal(&caller, &req, out, began, result, err)
 		return
 	}
 	if missing := unnamed(&req); missing != "" {
-		c.table.Ended(req.ID)
-		err := fault.Params(missing + " is missing or no string")
-		c.ReportLocal(&caller, req.Method, time.Now(), err)
-		ends.Finish(out, req.ID, nil, err)
+		c.finishLocal(&caller, &req, out, time.Now(), nil, fault.Params(missing+" is missing or no string"))
 		return
 	}
 	began := time.Now()
@@ -120,6 +113,13 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		return
 	}
 	k.Start()
+}
+
+// finishLocal answers a request for which the server is not asked.
+func (c *conversation) finishLocal(caller *downstream.Caller, req *downstream.Request, out downstream.Reply, began time.Time, result []byte, err *jsonrpc.Error) {
+	c.table.Ended(req.ID)
+	c.ReportLocal(caller, req.Method, began, err)
+	ends.Finish(out, req.ID, result, err)
 }
 
 // unnamed returns the member that must name what req is about and does not. The

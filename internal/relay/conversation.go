@@ -31,7 +31,7 @@ type conversation struct {
 	ctx       context.Context   // ends with Close
 	cancel    context.CancelFunc
 	deaf      atomic.Bool // the client is told of nothing but its calls
-	whose     whose
+	whose     whose       // the session is
 
 	mu     sync.Mutex
 	wait   waiting
@@ -39,6 +39,7 @@ type conversation struct {
 	calls  map[jsonrpc.ID]*pendingCall // under way
 	parted map[jsonrpc.ID]struct{}     // calls that are over, and whose cancellation is on its way to the server
 	last   uint64                      // number of the newest call, or message pushed
+	proven bool                        // the client has answered a question
 	ended  error                       // of the line, nil while it stands
 	closed bool
 }
@@ -66,10 +67,7 @@ type pendingCall struct {
 }
 
 // whose is what a client said of itself, for who looks: short, since it is kept for as long as the session lasts.
-type whose struct {
-	info, declared []byte
-	answers        bool // questions; guarded by the conversation's lock
-}
+type whose struct{ info, declared []byte }
 
 // question is one that came on the stream of a call and has no answer yet.
 type question struct {
@@ -93,11 +91,7 @@ func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req do
 		}
 		return
 	}
-	err := fault.Token(req.ProgressToken)
-	var k *pendingCall
-	if err == nil {
-		k, err = c.begin(&caller, &req, out)
-	}
+	k, err := c.begin(&caller, &req, out)
 	if err != nil {
 		out.Finish(downstream.Failure(req.ID, err))
 		return
@@ -117,6 +111,9 @@ func (c *conversation) gone() bool {
 
 // begin admits a call.
 func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request, out downstream.Reply) (*pendingCall, *jsonrpc.Error) {
+	if err := fault.Token(req.ProgressToken); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -226,7 +223,7 @@ func (c *conversation) answered(id jsonrpc.ID) {
 	defer c.mu.Unlock()
 	for _, k := range c.calls {
 		if k.closeLocked(id) {
-			c.whose.answers, k.sign = true, time.Now()
+			c.proven, k.sign = true, time.Now()
 		}
 	}
 }

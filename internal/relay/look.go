@@ -1,7 +1,7 @@
 package relay
 
 import (
-	"slices"
+	"encoding/json"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/clip"
@@ -18,25 +18,21 @@ const (
 
 // whoseOf reads what initialize declares.
 func whoseOf(params []byte) whose {
-	text := func(of []byte, member string) []byte {
-		t, _ := rawjson.Text(rawjson.Get(of, member))
-		return rawjson.AppendQuote(nil, clip.Text(t, maxName))
+	info, declared := map[string]string{}, map[string]struct{}{}
+	for _, member := range []string{"name", "version"} {
+		text, _ := rawjson.Text(rawjson.Get(rawjson.Get(params, "clientInfo"), member))
+		info[member] = clip.Text(text, maxName)
 	}
-	info, declared := rawjson.Get(params, "clientInfo"), []byte("{")
-	n := 0
 	for name := range rawjson.Members(rawjson.Get(params, "capabilities")) {
-		if n++; n > maxDeclared {
+		if len(declared) == maxDeclared {
 			break
 		}
-		if n > 1 {
-			declared = append(declared, ',')
-		}
-		declared = append(rawjson.AppendQuote(declared, clip.Text(string(name), maxName)), ":{}"...)
+		declared[clip.Text(string(name), maxName)] = struct{}{}
 	}
-	return whose{
-		info:     slices.Concat([]byte(`{"name":`), text(info, "name"), []byte(`,"version":`), text(info, "version"), []byte("}")),
-		declared: append(declared, '}'),
-	}
+	var w whose
+	w.info, _ = json.Marshal(info) // maps of texts are JSON
+	w.declared, _ = json.Marshal(declared)
+	return w
 }
 
 // Look implements downstream.Conversation.
@@ -63,12 +59,10 @@ func (c *conversation) sightLocked(k *pendingCall) observe.Flow {
 		if f.Waits == observe.ForServer {
 			f.Waits, f.Since = observe.ForClient, q.at
 		}
-		f.Questions = append(f.Questions, observe.Open{ID: observe.QuestionID(string(q.id)), Method: q.kind.Method(), Kind: q.kind, Asked: true, Proven: c.whose.answers})
+		f.Questions = append(f.Questions, observe.Open{ID: observe.QuestionID(string(q.id)), Method: q.kind.Method(), Kind: q.kind, Asked: true, Proven: c.proven})
 	}
 	return f
 }
-
-var errCallEnded = downstream.Unknown(downstream.ErrCallEnded)
 
 // EndCall implements downstream.Conversation.
 func (c *conversation) EndCall(id string) bool {
@@ -79,7 +73,7 @@ func (c *conversation) EndCall(id string) bool {
 		}
 		why := downstream.ErrCallEnded
 		if k.leave != nil {
-			why = errCallEnded
+			why = downstream.Unknown(why)
 		}
 		end := c.dismissLocked(call, k, "ended by who runs the bridge")
 		c.mu.Unlock()

@@ -34,7 +34,7 @@ func (c *conversation) Receive(text []byte) (response jsonrpc.ID) {
 func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 	msg, err := jsonrpc.Parse(text)
 	if err != nil || msg.Kind() == jsonrpc.Response {
-		if id := c.asked(msg.ID); id != msg.ID {
+		if id := c.spelled(msg.ID); id != msg.ID {
 			msg.ID, text = id, nil // it is framed anew
 		}
 	}
@@ -56,8 +56,8 @@ func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 	return ""
 }
 
-// asked returns the id of a call as its client has spelled it: servers write a string with other escapes, or with none.
-func (c *conversation) asked(id jsonrpc.ID) jsonrpc.ID {
+// spelled returns the id of a call as its client has it: servers write a string with other escapes, or with none.
+func (c *conversation) spelled(id jsonrpc.ID) jsonrpc.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls[id] != nil {
