@@ -27,16 +27,23 @@ func (s *Store) Fresh(ctx context.Context, at store.Address) (store.Record, erro
 	if err := s.usable(ctx); err != nil {
 		return store.Record{}, err
 	}
-	r, all, err := s.beginning(ctx, at, readCosts)
-	if all || err != nil {
+	if r, all, err := s.beginning(ctx, at, readCosts); all || err != nil {
 		return r, err
 	}
+	return s.long(ctx, at)
+}
+
+// long reads a record that goes on behind what was asked for first.
+func (s *Store) long(ctx context.Context, at store.Address) (store.Record, error) {
 	size, err := s.length(ctx, at)
-	if err != nil {
+	switch {
+	case isForbidden(err):
+		size = mostBulk
+	case err != nil:
 		return store.Record{}, err
 	}
 	if size <= store.Large {
-		if r, all, err = s.beginning(ctx, at, size); all || err != nil {
+		if r, all, err := s.beginning(ctx, at, size); all || err != nil {
 			return r, err
 		}
 	}
@@ -67,34 +74,26 @@ func longer(reply *rueidis.RedisResult, most int) bool {
 	return err == nil && len(begins) > most
 }
 
-// length returns how long a record is; store.Large and more if the user may not ask, as those of earlier versions of the bridge.
+// length returns how long a record is. Users of earlier versions of the bridge may not ask (isForbidden).
 func (s *Store) length(ctx context.Context, at store.Address) (int, error) {
 	bytes, err := s.client.Do(ctx, s.client.B().Strlen().Key(s.keyOf(at)).Build()).AsInt64()
-	switch {
-	case isForbidden(err):
-		return mostBulk, nil
-	case isOtherType(err):
+	if isOtherType(err) || err == nil && bytes == 0 {
 		return 0, store.ErrNotFound
 	}
 	return int(bytes), plain(err)
 }
 
-// Size implements store.Sizer. A user who may not ask, as those of earlier versions of the bridge, has the record read for it.
+// Size implements store.Sizer. A user who may not ask has the record read for it.
 func (s *Store) Size(ctx context.Context, at store.Address) (int, error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
 	}
-	size, err := s.client.Do(ctx, s.client.B().Strlen().Key(s.keyOf(at)).Build()).AsInt64()
-	switch {
-	case isForbidden(err):
+	size, err := s.length(ctx, at)
+	if isForbidden(err) {
 		r, err := s.Get(ctx, at)
 		return len(r.Value), err
-	case isOtherType(err), err == nil && size == 0:
-		return 0, store.ErrNotFound
-	case err != nil:
-		return 0, plain(err)
 	}
-	return int(size), nil
+	return size, err
 }
 
 // mostCached bounds how long a copy is used without a word from the server.
@@ -116,11 +115,7 @@ func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, err
 		r.Value = bytes.Clone(r.Value) // the copy serves the next ones, too
 		return r, err
 	}
-	size, err := s.length(ctx, at)
-	if err != nil {
-		return store.Record{}, err
-	}
-	return s.getLarge(ctx, at, size)
+	return s.long(ctx, at)
 }
 
 // record reads what the server has under a key. What is no record, and was written by
