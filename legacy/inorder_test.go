@@ -99,15 +99,21 @@ func TestRequestsOfAConnectionBeginInTheirOrder(t *testing.T) {
 	})
 }
 
+// stuckLine is a client over stdio whose request 1 is stuck before it has begun, until stuck is closed.
+func stuckLine(t *testing.T) (b *fakeBackend, seen *beginnings, l *line, stuck chan struct{}) {
+	stuck = make(chan struct{})
+	b, seen = newFake(), &beginnings{stuck: map[string]chan struct{}{"1": stuck}}
+	b.begins = seen.note
+	l = serveStdio(t, Options{}, b)
+	l.initialize(mcp.V20251125)
+	return b, seen, l, stuck
+}
+
 // A request that is stuck before it has begun holds up neither what ends it nor what keeps its connection, and what
 // is behind it begins when it may.
 func TestARequestThatCannotBeginHoldsUpNoPingAndNoCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		b, seen := newFake(), &beginnings{stuck: map[string]chan struct{}{"1": stuck}}
-		b.begins = seen.note
-		l := serveStdio(t, Options{}, b)
-		l.initialize(mcp.V20251125)
+		b, seen, l, stuck := stuckLine(t)
 		synctest.Wait()
 		for i := range 4 {
 			l.send(echo(i + 1))
@@ -131,11 +137,7 @@ func TestARequestThatCannotBeginHoldsUpNoPingAndNoCancellation(t *testing.T) {
 // What waits to begin when its client initializes anew is given up with the rest. All of it began then, at once and in any order.
 func TestWhatWaitsToBeginNeverDoesWhenItsClientBeginsAnew_A4(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		b, seen := newFake(), &beginnings{stuck: map[string]chan struct{}{"1": stuck}}
-		b.begins = seen.note
-		l := serveStdio(t, Options{}, b)
-		l.initialize(mcp.V20251125)
+		_, seen, l, stuck := stuckLine(t)
 		for i := range 40 {
 			l.send(echo(i + 1))
 		}
@@ -176,11 +178,7 @@ func TestARequestThatHasBegunHoldsUpNobody(t *testing.T) {
 // The bubble finds who still waits.
 func TestAConnectionThatClosesLeavesNobodyWaitingToBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		b, seen := newFake(), &beginnings{stuck: map[string]chan struct{}{"1": stuck}}
-		b.begins = seen.note
-		l := serveStdio(t, Options{}, b)
-		l.initialize(mcp.V20251125)
+		b, _, l, stuck := stuckLine(t)
 		b.last().ending = func() { close(stuck) } // as a conversation's end ends what is under way
 		for i := range 10 {
 			l.send(echo(i + 1))

@@ -112,24 +112,31 @@ func (cs *Registry) Look() (seen []observe.Sight) {
 	return seen
 }
 
-// EndCall ends a call of the connection with this shortened id, and reports whether there was one.
-func (cs *Registry) EndCall(short, call string) bool {
+// called returns the connection with this shortened id, nil: there is none.
+func (cs *Registry) called(short string) *Channel {
 	for id, c := range cs.all() {
 		if logfield.Short(id) == short {
-			conv := c.conversation()
-			return conv != nil && conv.EndCall(call)
+			return c
 		}
 	}
-	return false
+	return nil
+}
+
+// EndCall ends a call of the connection with this shortened id, and reports whether there was one.
+func (cs *Registry) EndCall(short, call string) bool {
+	c := cs.called(short)
+	if c == nil {
+		return false
+	}
+	conv := c.conversation()
+	return conv != nil && conv.EndCall(call)
 }
 
 // End ends the connection with this shortened id, and reports whether there was one.
 func (cs *Registry) End(short string, why error) bool {
-	for id, c := range cs.all() {
-		if logfield.Short(id) == short {
-			c.HangUp(why)
-			return true
-		}
+	c := cs.called(short)
+	if c != nil {
+		c.HangUp(why)
 	}
-	return false
+	return c != nil
 }

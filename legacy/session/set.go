@@ -201,24 +201,26 @@ func (set *Set) Look() []observe.Sight {
 	return seen
 }
 
-// EndCall ends a call of the session with this shortened id, and reports whether there was one.
-func (set *Set) EndCall(short, id string) bool {
+// called returns the session with this shortened id, nil: there is none.
+func (set *Set) called(short string) *Session {
 	for _, use := range set.table.All() {
 		if logfield.Short(use.Value.rec.ID) == short {
-			return use.Value.conv.EndCall(id)
+			return use.Value
 		}
 	}
-	return false
+	return nil
+}
+
+// EndCall ends a call of the session with this shortened id, and reports whether there was one.
+func (set *Set) EndCall(short, id string) bool {
+	s := set.called(short)
+	return s != nil && s.conv.EndCall(id)
 }
 
 // End ends the session with this shortened id, as who runs the bridge wants it, and reports whether there was one.
 func (set *Set) End(short string) bool {
-	for _, use := range set.table.All() {
-		if logfield.Short(use.Value.rec.ID) == short {
-			return set.table.End(use.Value.rec.ID, sessions.Dismissed)
-		}
-	}
-	return false
+	s := set.called(short)
+	return s != nil && set.table.End(s.rec.ID, sessions.Dismissed)
 }
 
 // vouched reports whether credentials are more than somebody says: they were checked here,
