@@ -53,17 +53,23 @@ func TestURLCompletion_C32(t *testing.T) {
 	}
 }
 
+// restored returns a flow as another process would read it, and its record.
+func restored(t *testing.T, f *Flow) (again *Flow, record []byte) {
+	t.Helper()
+	record, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err = Decode(record); err != nil {
+		t.Fatal(err)
+	}
+	return again, record
+}
+
 func TestFlowSurvivesStorage(t *testing.T) {
 	f := sending(t)
 	step(f, outcome([]byte(`{"resultType":"input_required","requestState":"\ud800","inputRequests":{`+form("q")+`}}`)))
-	stored, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Decode(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again, _ := restored(t, f)
 	expect(t, step(again, Answered("q", []byte(accept))), Send, "")
 	if string(again.RequestState) != `"\ud800"` {
 		t.Fatalf("D-I3 across storage: %s", again.RequestState)
@@ -141,14 +147,7 @@ func TestKeysSurviveStorage_DI7(t *testing.T) {
 	f.Inputs[0].ElicitationID = "\xed\xa0\x80"
 	f.URLs = []URLMemory{{URL: "https://a/\xed\xa0\x80", ElicitationID: "\xed\xa0\x81"}}
 	f.Method = "x/\xed\xa0\x80"
-	stored, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Decode(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again, stored := restored(t, f)
 	if again.Method != f.Method {
 		t.Errorf("the method is %q", again.Method)
 	}
@@ -168,14 +167,7 @@ func TestAConsentOutlivesARecordWhateverItsMessage_C31(t *testing.T) {
 	if f.consent(&again) == nil {
 		t.Fatal("no consent is remembered")
 	}
-	record, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := Decode(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read, _ := restored(t, f)
 	if read.consent(&again) == nil {
 		t.Errorf("after the record was read the person is asked again: the message is %q, was %q", read.URLs[0].Message, f.URLs[0].Message)
 	}
