@@ -119,6 +119,13 @@ func newSession(mount string, sight observe.Sight, now time.Time) *session {
 	return s
 }
 
+// session says what can be said of one of a mount's sessions.
+func (m *Mount) session(i int, now time.Time) *session {
+	s := newSession(m.Path, m.Sessions[i], now)
+	s.Earlier = i < m.Earlier
+	return s
+}
+
 // clientName is what a client calls itself, on one line.
 func clientName(info []byte) string {
 	name, _ := rawjson.Text(rawjson.Get(info, "name"))

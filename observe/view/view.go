@@ -151,9 +151,8 @@ func (v *View) look() []mountSaid {
 	var said []mountSaid
 	for _, m := range v.opt.Look() {
 		s := mountSaid{Mount: m}
-		for i, sight := range m.Sessions {
-			one := newSession(m.Path, sight, now)
-			one.Earlier = i < m.Earlier
+		for i := range m.Sessions {
+			one := m.session(i, now)
 			v.said.noteAll(one)
 			s.Waiting += len(one.Flows)
 			s.All = append(s.All, one)
@@ -242,10 +241,9 @@ func (v *View) find(r *http.Request) *session {
 	id, mount := r.URL.Query().Get("id"), r.URL.Query().Get("mount")
 	now := time.Now()
 	for _, m := range v.opt.Look() {
-		for i, sight := range m.Sessions {
-			if m.Path == mount && sight.ID == id {
-				s := newSession(m.Path, sight, now)
-				s.Earlier = i < m.Earlier
+		for i := range m.Sessions {
+			if m.Path == mount && m.Sessions[i].ID == id {
+				s := m.session(i, now)
 				v.said.noteAll(s)
 				return s
 			}
