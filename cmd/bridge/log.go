@@ -19,10 +19,18 @@ func init() { zerolog.DurationFieldFormat = zerolog.DurationFormatString }
 func newLogger(w io.Writer, cfg config.Log, environ []string) zerolog.Logger {
 	setLevel(cfg.Level)
 	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
-	if console {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !colourful(w, environ)}
+	plain := !colourful(w, environ)
+	logger := func(w io.Writer) zerolog.Logger {
+		if console {
+			w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: plain}
+		}
+		return zerolog.New(zerolog.SyncWriter(w)).With().Timestamp().Logger()
 	}
-	return logfield.Rated(zerolog.New(zerolog.SyncWriter(w)).With().Timestamp().Logger())
+	if o, ok := w.(*output); ok {
+		own := logger(o.Writer)
+		o.own.Store(&own)
+	}
+	return logfield.Rated(logger(w))
 }
 
 // setLevel decides what is logged from now on. It holds for the whole process:

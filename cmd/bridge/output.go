@@ -15,9 +15,13 @@ import (
 // output is the standard error of the process: a line that is written there waits for nobody. Whoever reads the log may have stopped,
 // as a client does that starts the bridge and leaves its standard error alone; every request would wait with a line of its own then.
 // Up to mostHeld bytes wait to be read, what is more is left out, and how many lines that were is said as soon as somebody reads again.
+//
+// zerolog's own diode bounds lines and not bytes, and either wakes up a hundred times a second or misses that there is a line; and its end
+// waits for the reader.
 type output struct {
 	io.Writer
-	lines   chan []byte // nil: what was there before it is flushed
+	own     atomic.Pointer[zerolog.Logger] // says what was left out, past what waits; nil: there is no log yet
+	lines   chan []byte                    // nil: what was there before it is flushed
 	held    atomic.Int64
 	lost    atomic.Uint64
 	flushed chan struct{}
@@ -65,7 +69,6 @@ func (o *output) leaveOut(size int64) {
 }
 
 func (o *output) pump() {
-	own := zerolog.New(o.Writer).With().Timestamp().Logger()
 	for line := range o.lines {
 		if line == nil {
 			o.flushed <- struct{}{}
@@ -73,8 +76,8 @@ func (o *output) pump() {
 		}
 		_, _ = o.Writer.Write(line) // who reads it may be gone
 		o.held.Add(-int64(len(line)))
-		if n := o.lost.Swap(0); n > 0 {
-			own.Warn().Uint64("lines", n).Msg("the log was not read as fast as it was written: lines were left out")
+		if own := o.own.Load(); own != nil && o.lost.Load() > 0 {
+			own.Warn().Uint64("lines", o.lost.Swap(0)).Msg("the log was not read as fast as it was written: lines were left out")
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/bridge/config"
 )
 
 // deaf is a reader of the log that does not read until it is woken.
@@ -39,6 +41,7 @@ func TestAnUnreadLogHoldsNobodyUp(t *testing.T) {
 				d := &deaf{awake: make(chan struct{})}
 				o := newOutput(d)
 				defer close(o.lines)
+				newLogger(o, config.Log{Level: "info", Format: "json"}, nil)
 				const lines = mostLines + 1000
 				for i := range lines {
 					fmt.Fprintf(o, "%d %s\n", i, strings.Repeat("x", size))
