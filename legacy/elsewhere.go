@@ -141,7 +141,7 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 			}
 			continue
 		case call.Waits() && call.Home() != rs.opt.Replica && (call.Home() != replica || rs.cameBack(replica, asked)):
-			replica = call.Home() // it was taken over before
+			replica = call.Home() // it was taken over before, or its home is awake again
 			call.Over()
 			continue
 		}

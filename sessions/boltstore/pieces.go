@@ -17,7 +17,7 @@ import (
 
 const (
 	pieceSize  = 7 << 10
-	piecesHead = valueHead + 4 + 4 // version and expiry, then the value's length and the number of pieces
+	piecesHead = valueHead + 4 + 4 // version and expiry, then the value's length and the number of pieces, whose size may change
 
 	// inPieces is added to the version of a record whose value is: none gets that far.
 	inPieces = uint64(1) << 63
