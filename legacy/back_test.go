@@ -242,6 +242,7 @@ func TestWhoTakesItsTimeIsChargedForWhatComesBackAlone(t *testing.T) {
 		h, q := servePipe(t, opt, b)
 		for _, k := range all {
 			q.goOn(b, k.session)
+			synctest.Wait() // what comes back meanwhile is charged for itself
 			before := memory.Used()
 			q.pollsSlowly(k)
 			synctest.Wait()

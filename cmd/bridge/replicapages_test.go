@@ -275,7 +275,7 @@ func TestACallAgainAtAnotherReplicaBeginsAnewWhereNoneWaits(t *testing.T) {
 // TestACallOfAnImpatientClientGoesOnWhereItWaits: its question went to the client itself, which answers it at another
 // replica, and makes the same call again at a third.
 func TestACallOfAnImpatientClientGoesOnWhereItWaits(t *testing.T) {
-	f := newTrio(t, "--questions.patience", "c: 1ms")
+	f := newTrio(t, "--questions.patience", "c: 300ms")
 	f.open()
 	stream, id := f.ask(0)
 	if result := fmt.Sprint(stream.message()["result"]); !strings.Contains(result, "make the same call again") {
