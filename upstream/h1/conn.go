@@ -101,6 +101,9 @@ func (cn *conn) state(now time.Time) readiness {
 		return dead
 	}
 	cn.pending = ""
+	if n, open = cn.nc.Peek(buf); n > 0 || !open { // which what was pending has hidden
+		return dead
+	}
 	return ready
 }
 

@@ -99,14 +99,14 @@ func (c *Client) arm() {
 	c.reaper.Reset(every)
 }
 
-// reap closes connections that were idle, or unsettled, for too long.
+// reap closes connections that were idle, or are unsettled, for too long.
 func (c *Client) reap() {
 	now := time.Now()
 	c.mu.Lock()
 	var old []*conn
 	kept := c.idle[:0]
 	for _, cn := range c.idle {
-		if age := now.Sub(cn.since); age >= cn.reuse || cn.pending != "" && age >= settleTime {
+		if age := now.Sub(cn.since); age >= cn.reuse || cn.pending != "" && age >= settleTime && cn.state(now) == dead {
 			old = append(old, cn)
 		} else {
 			kept = append(kept, cn)

@@ -213,6 +213,68 @@ func TestUnsettledStreams(t *testing.T) {
 	}
 }
 
+// TestAStreamWhoseConnectionEndsAfterItIsNotReused: the end of the connection shows only when that of the stream has been read.
+func TestAStreamWhoseConnectionEndsAfterItIsNotReused(t *testing.T) {
+	answered, closed := make(chan struct{}), make(chan struct{})
+	c := newTestClient(t, rawServer(t, func(n int, nc net.Conn, br *bufio.Reader) {
+		if !readRequest(br) {
+			return
+		}
+		_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")
+		if n == 0 {
+			<-answered
+		}
+		_, _ = io.WriteString(nc, "0\r\n\r\n")
+		_ = nc.Close()
+		if n == 0 {
+			close(closed)
+		}
+	}))
+	resp, err := c.Do(t.Context(), request("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	resp.Finish()
+	close(answered)
+	<-closed
+	if got := fetch(t, c, request("{}")); got != "ok" {
+		t.Fatalf("body %q", got)
+	}
+}
+
+// TestAStreamThatEndedMeanwhileStaysInReserve: nobody came for its connection until then.
+func TestAStreamThatEndedMeanwhileStaysInReserve(t *testing.T) {
+	ended := make(chan struct{})
+	conns := make(chan int, 10)
+	c := newTestClient(t, rawServer(t, func(n int, nc net.Conn, br *bufio.Reader) {
+		conns <- n
+		for readRequest(br) {
+			_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")
+			_, _ = io.WriteString(nc, "0\r\n\r\n")
+			ended <- struct{}{}
+		}
+	}))
+	for range 2 {
+		resp, err := c.Do(t.Context(), request("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(resp, make([]byte, 2)); err != nil {
+			t.Fatal(err)
+		}
+		resp.Finish()
+		<-ended
+		c.idle[0].since = c.idle[0].since.Add(-2 * settleTime)
+		c.reap()
+	}
+	if len(conns) != 1 {
+		t.Errorf("%d connections", len(conns))
+	}
+}
+
 func TestAStreamThatGoesOnIsNotReused(t *testing.T) {
 	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
 		if readRequest(br) {
