@@ -283,7 +283,10 @@ func (c *fakeConv) StopListening() {
 
 func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return c.rests.Load() }
 
-func (c *fakeConv) Adopt(_, theirs []byte) error {
+func (c *fakeConv) Adopt(before, theirs []byte) error {
+	if len(before) == 0 {
+		return fmt.Errorf("%w: it has no record", downstream.ErrGone)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, c.level, _ = strings.Cut(string(theirs), " ")

@@ -144,3 +144,25 @@ func TestQuestionsOfCallsThatEndWaitNoLonger(t *testing.T) {
 		}
 	})
 }
+
+// TestASessionOpenedWhileADiskStallsGoesOn: its record comes there late, and is no other replica's.
+func TestASessionOpenedWhileADiskStallsGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		s := &stalling{Store: opt.Store}
+		opt.Store = s
+		b := newFake()
+		_, p := servePipe(t, opt, b)
+		goOn := s.stall()
+		p.initialize(mcp.V20250618)
+		b.last().push.Changed() // which is late, too
+		goOn()
+		want(t, "records that came late", len(s.begun), 2)
+		b.last().setLevel("error")
+		want(t, "why the session ended", b.last().cause(), nil)
+		list, err := s.List(t.Context(), "", 10)
+		if err != nil || len(list.Records) != 1 || list.Records[0].Version != 2 {
+			t.Errorf("the store has %+v, %v", list.Records, err)
+		}
+	})
+}

@@ -145,7 +145,7 @@ func (k *keeper) commitLocked(s *Session) error {
 		s.stored.unsure = nil
 		k.rememberLocked(s, conversation)
 		k.lengthen(s, s.stored.span.written(began.Add(ttl)))
-	case k.shared && !conflict && !errors.Is(err, store.ErrUnreachable):
+	case !conflict && !errors.Is(err, store.ErrUnreachable):
 		s.stored.unsureLocked(value)
 	}
 	return err
