@@ -58,6 +58,7 @@ type Store struct {
 	recent  recent       // changed by the writer alone
 	journal *journal     // the writer's
 	below   below        // the writer's
+	ahead   ahead        // the writer's
 	short   bool         // the file took nothing the last time; the writer's
 	looked  time.Time    // when the writer last looked whether the file is whole
 	lately  atomic.Int64 // bytes of large values that were read since haveRead looked

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
@@ -108,6 +109,13 @@ func (r recent) drop(at store.Address) {
 		delete(r, at.Session)
 	default:
 		r[at.Session] = slices.Delete(of, i, i+1)
+	}
+}
+
+// forget drops what is in the file by now, unless something else has taken its place.
+func (r recent) forget(at store.Address, raw []byte) {
+	if e, ok := r.get(at); ok && unsafe.SliceData(e.raw) == unsafe.SliceData(raw) {
+		r.drop(at)
 	}
 }
 

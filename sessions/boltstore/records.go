@@ -16,7 +16,7 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if err := store.Check(session, changes); err != nil {
 		return err
 	}
-	return s.doLarge(ctx, store.SizeOf(changes), func(b *batch) error {
+	return s.give(ctx, &request{session: session, size: store.SizeOf(changes), apply: func(b *batch) error {
 		now := time.Now()
 		type state struct {
 			entry
@@ -42,7 +42,7 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 			b.put(store.Address{Session: session, Kind: c.Kind, ID: c.ID}, was[i].entry, raw)
 		}
 		return nil
-	})
+	}})
 }
 
 // Get implements store.Store.
@@ -177,7 +177,7 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 
 // End implements store.Store.
 func (s *Store) End(ctx context.Context, session string) error {
-	return s.give(ctx, &request{ends: true, apply: func(b *batch) error {
+	return s.give(ctx, &request{session: session, ends: true, apply: func(b *batch) error {
 		for _, e := range slices.Clone(b.recent[session]) {
 			b.free(e.at(session), e.entry)
 		}

@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"context"
+	"iter"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -22,28 +23,26 @@ type queue struct {
 
 // request is a change that is to be written.
 type request struct {
-	apply func(*batch) error // changes nothing when it fails; may be called again
-	size  int                // bytes of the values, where they may be many
-	ends  bool               // it only ends a session
-	err   error              // may be read when done is closed
-	done  chan struct{}      // nil: the writer's own
+	session string             // of which it changes records; "": of several
+	apply   func(*batch) error // changes nothing when it fails; may be called again
+	size    int                // bytes of the values, where they may be many
+	ends    bool               // it only ends the session
+	err     error              // may be read when done is closed
+	done    chan struct{}      // nil: the writer's own
 }
 
-// What bounds the requests that share a write: how many they are, and their bytes.
+// What bounds the requests that share a write: how many they are, and their bytes, of small ones and of large ones.
 const (
-	maxBatch      = 1024
-	maxBatchBytes = journalSize / 2
+	maxBatch     = 1024
+	maxSmall     = journalSize / 2
+	maxLarge     = journalSize / 4
+	largeRequest = 16 << 10
 )
 
 // do has a change carried out: here and now where that waits for no disk and nobody else
 // writes, otherwise on the goroutine that does.
 func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
-	return s.doLarge(ctx, 0, apply)
-}
-
-// doLarge is do for a change whose values have so many bytes.
-func (s *Store) doLarge(ctx context.Context, size int, apply func(*batch) error) error {
-	return s.give(ctx, &request{apply: apply, size: size})
+	return s.give(ctx, &request{apply: apply})
 }
 
 // give has a request carried out.
@@ -141,21 +140,41 @@ func (s *Store) next() []*request {
 	defer q.mu.Unlock()
 	requests := q.waiting
 	q.waiting = nil
-	if n := together(requests); n < len(requests) {
-		requests, q.waiting = requests[:n:n], requests[n:]
+	if !together(requests) {
+		requests, q.waiting = turn(requests)
 	}
 	return requests
 }
 
-// together returns how many of the requests share a write.
-func together(requests []*request) (n int) {
+// together reports whether all of the requests share a write.
+func together(requests []*request) bool {
 	bytes := 0
-	for n = range min(len(requests), maxBatch) {
-		if bytes += requests[n].size; bytes > maxBatchBytes && n > 0 {
-			return n
-		}
+	for _, r := range requests {
+		bytes += r.size
 	}
-	return min(len(requests), maxBatch)
+	return len(requests) <= maxBatch && bytes <= maxLarge
+}
+
+// turn returns the requests that share the next write, and the others. What is small waits for little of what is
+// large, however much came before: somebody who has large calls kept would have everybody wait for the disk. Those of a
+// session stay in their order.
+func turn(waiting []*request) (now, later []*request) {
+	small, large := 0, 0
+	behind := map[string]bool{} // sessions that have one among the others
+	for _, r := range waiting {
+		of, most := &small, maxSmall
+		if r.size > largeRequest {
+			of, most = &large, maxLarge
+		}
+		if len(now) == maxBatch || *of > 0 && *of+r.size > most || behind[r.session] {
+			later = append(later, r)
+			behind[r.session] = r.session != ""
+			continue
+		}
+		*of += r.size
+		now = append(now, r)
+	}
+	return now, later
 }
 
 // goOn reports whether there is more to write; otherwise nobody is the writer any more.
@@ -189,6 +208,7 @@ func (s *Store) commit(requests []*request) {
 // carryOut carries out requests with one write. One that doesn't apply changes nothing and
 // leaves the others alone. ends: they are all that they do. After an error nothing was done.
 func (s *Store) carryOut(requests []*request, ends bool) error {
+	s.catchUp(false)
 	b := &s.batch
 	*b = batch{below: &s.below, recent: s.recent, done: b.done[:0]}
 	err := s.look()
@@ -211,6 +231,9 @@ func (s *Store) carryOut(requests []*request, ends bool) error {
 	clear(b.done) // it is to keep nothing alive
 	if cap(b.done) > maxBatch {
 		b.done = nil
+	}
+	if err == nil {
+		s.goAhead()
 	}
 	return err
 }
@@ -252,6 +275,9 @@ func (s *Store) apply(b *batch, requests []*request) (err error) {
 	for _, r := range requests {
 		r.err = r.apply(b)
 	}
+	if s.ahead.over != nil { // it may be about to map the file anew, for which it waits until nobody looks at it
+		s.below.end()
+	}
 	return b.err
 }
 
@@ -286,14 +312,11 @@ func (s *Store) keep(b *batch, requests []*request) error {
 
 // settle brings all that is recent into the file, as a whole or not at all, and begins the journal anew.
 func (s *Store) settle(state byte) error {
-	now := time.Now()
 	generation := generationOf(s.journal.number + 1)
 	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketName)
-		for session, e := range s.recent.all() {
-			if err := e.bring(b, session, now); err != nil {
-				return err
-			}
+		if err := bring(b, s.recent.all()); err != nil {
+			return err
 		}
 		return tx.Bucket(journalBucket).Put(journalKey, mark(state, generation, s.journal.size))
 	})
@@ -304,7 +327,19 @@ func (s *Store) settle(state byte) error {
 	clear(s.recent)
 	s.mu.Unlock()
 	s.journal.begin(generation)
+	s.ahead.after(0, s.journal.size)
 	s.giveBack()
+	return nil
+}
+
+// bring makes the file's records those that are recent.
+func bring(b *bolt.Bucket, entries iter.Seq2[string, *recentEntry]) error {
+	now := time.Now()
+	for session, e := range entries {
+		if err := e.bring(b, session, now); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -319,10 +354,16 @@ func (e *recentEntry) bring(b *bolt.Bucket, session string, now time.Time) error
 	return nil
 }
 
-// update looks at the file first: when a transaction fails the engine reads all of it,
-// on a goroutine whose panics nobody can catch.
-func (s *Store) update(change func(*bolt.Tx) error) (err error) {
+// update changes the file, behind what is on its way there.
+func (s *Store) update(change func(*bolt.Tx) error) error {
 	s.below.end()
+	s.catchUp(true)
+	return s.change(change)
+}
+
+// change looks at the file first: when a transaction fails the engine reads all of it,
+// on a goroutine whose panics nobody can catch.
+func (s *Store) change(change func(*bolt.Tx) error) (err error) {
 	if err := wanting(s.db); err != nil {
 		return plain(err)
 	}

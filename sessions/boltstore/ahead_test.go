@@ -1,0 +1,163 @@
+package boltstore
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// behind is a store whose file is being written to, and does not get on with it until proceed is called. All that was
+// committed is on its way there: two records of each of some sessions, whose names are numbers.
+func behind(t *testing.T, opt Options) (s *Store, proceed func()) {
+	t.Helper()
+	opt.journal = 32 << 10
+	s = open(t, pathIn(t), opt)
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; s.ahead.over == nil; i++ {
+		commit(t, s, store.Name(fmt.Sprint(i)), put("kept", strings.Repeat("x", 500)), put("other", strings.Repeat("y", 500)))
+	}
+	over := s.ahead.over
+	return s, func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+		<-over
+	}
+}
+
+// values returns what a session has, by id.
+func values(t *testing.T, s *Store, session string) map[string]string {
+	t.Helper()
+	list, err := s.Load(background, session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, r := range list {
+		out[r.ID] = string(r.Value)
+	}
+	return out
+}
+
+// TestCommitsGoOnWhileTheFileIsWritten: they replace and remove what is on its way there, and what
+// they said is what there is: at once, when all has been brought there, and after a crash before and after that.
+func TestCommitsGoOnWhileTheFileIsWritten(t *testing.T) {
+	for name, opt := range map[string]Options{"strict": {}, "relaxed": {Relaxed: true}} {
+		t.Run(name, func(t *testing.T) {
+			s, proceed := behind(t, opt)
+			changed, emptied, ended := store.Name("0"), store.Name("1"), store.Name("2")
+			commit(t, s, changed, store.Change{Kind: store.Flow, ID: "kept", Replaces: 1, Value: []byte("new"), TTL: time.Hour})
+			commit(t, s, emptied, store.Change{Kind: store.Flow, ID: "kept", Replaces: 1, Delete: true})
+			if err := s.End(background, ended); err != nil {
+				t.Fatal(err)
+			}
+			check := func(when string, s *Store) {
+				t.Helper()
+				if v := values(t, s, changed); v["kept"] != "new" || len(v["other"]) != 500 {
+					t.Errorf("%s: the value that was replaced is %.10q, the other one has %d bytes", when, v["kept"], len(v["other"]))
+				}
+				if v := values(t, s, emptied); len(v) != 1 || len(v["other"]) != 500 {
+					t.Errorf("%s: %d records where one of two was removed", when, len(v))
+				}
+				if v := values(t, s, ended); len(v) != 0 {
+					t.Errorf("%s: an ended session has %d records", when, len(v))
+				}
+				if v := values(t, s, store.Name("3")); len(v) != 2 {
+					t.Errorf("%s: %d records of a session that nobody changed", when, len(v))
+				}
+			}
+			afterCrash := func(when string) {
+				t.Helper()
+				path := pathIn(t)
+				copyOf(t, s.db.Path(), path)
+				check(when, open(t, path, Options{}))
+			}
+			check("under way", s)
+			afterCrash("a crash under way")
+			proceed()
+			afterCrash("a crash before it was noted")
+			commit(t, s, store.Name("more"), put("f", "x"))
+			if n := len(s.recent); n > 4 {
+				t.Errorf("%d sessions are recent still", n)
+			}
+			check("afterwards", s)
+			afterCrash("a crash afterwards")
+			if err := s.settle(s.state()); err != nil {
+				t.Fatal(err)
+			}
+			check("with all in the file", s)
+			if s.journal.at != 0 {
+				t.Error("the journal did not begin anew")
+			}
+		})
+	}
+}
+
+// TestAFullJournalWaitsForWhatIsOnItsWay: what is older must not come into the file behind what is newer.
+func TestAFullJournalWaitsForWhatIsOnItsWay(t *testing.T) {
+	s, proceed := behind(t, Options{Relaxed: true})
+	session, generation, version := store.Name("0"), s.journal.generation, uint64(1)
+	replace := func() error {
+		value := fmt.Appendf(nil, "%d %s", version, strings.Repeat("z", 900))
+		err := s.Commit(background, session, store.Change{Kind: store.Flow, ID: "kept", Replaces: version, Value: value, TTL: time.Hour})
+		version++
+		return err
+	}
+	for s.journal.at+1000 < s.journal.size {
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full := make(chan error, 1)
+	go func() { full <- replace() }()
+	proceed()
+	if err := <-full; err != nil {
+		t.Fatal(err)
+	}
+	if s.journal.generation == generation {
+		t.Error("the journal did not begin anew")
+	}
+	path := s.db.Path()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if v := values(t, open(t, path, Options{}), session)["kept"]; !strings.HasPrefix(v, fmt.Sprint(version-1, " ")) {
+		t.Errorf("the last value is %.10q", v)
+	}
+}
+
+// TestWhoReadsAndWhoWritesLeaveTheFileRoomToGrow: to map it anew takes that nobody looks at it.
+func TestWhoReadsAndWhoWritesLeaveTheFileRoomToGrow(t *testing.T) {
+	s := open(t, pathIn(t), Options{Relaxed: true, journal: 64 << 10})
+	var all sync.WaitGroup
+	for i := range 8 {
+		session := store.Name(fmt.Sprint(i))
+		all.Go(func() {
+			for n := range 60 {
+				if err := s.Commit(background, session, put(fmt.Sprint(n), strings.Repeat("x", 4000))); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := s.Load(background, session); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.List(background, "", 20); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i := range 8 {
+		if v := values(t, s, store.Name(fmt.Sprint(i))); len(v) != 60 {
+			t.Errorf("session %d has %d records of 60", i, len(v))
+		}
+	}
+}

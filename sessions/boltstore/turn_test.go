@@ -1,0 +1,78 @@
+package boltstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// TestWhatIsSmallDoesNotWaitForAllThatIsLarge: what somebody else has kept by then is little of it.
+func TestWhatIsSmallDoesNotWaitForAllThatIsLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, pathIn(t), Options{})
+		proceed := held(s)
+		const sessions, size = 40, 600 << 10
+		ends := make(chan error, sessions)
+		for i := range sessions {
+			go func() { ends <- s.Commit(background, store.Name(fmt.Sprint(i)), put("f", strings.Repeat("x", size))) }()
+		}
+		synctest.Wait()
+		small := make(chan error, 1)
+		go func() {
+			err := s.Commit(background, store.Name("small"), put("f", "x"))
+			if n := len(ends); err == nil && n > 2 {
+				err = fmt.Errorf("%d large ones came first", n)
+			}
+			small <- err
+		}()
+		synctest.Wait()
+		proceed()
+		for i := range sessions {
+			if err := <-ends; err != nil {
+				t.Errorf("change %d: %v", i, err)
+			}
+		}
+		if err := <-small; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTheChangesOfASessionStayInTheirOrder: what only ends it, above all, must not come before what it ends.
+func TestTheChangesOfASessionStayInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, pathIn(t), Options{})
+		proceed := held(s)
+		large := strings.Repeat("x", maxLarge)
+		ended, other := store.Name("ended"), store.Name("other")
+		var all []chan error
+		begin := func(what func() error) {
+			done := make(chan error, 1)
+			all = append(all, done)
+			go func() { done <- what() }()
+			synctest.Wait()
+		}
+		begin(func() error { return s.Commit(background, other, put("f", large)) })
+		begin(func() error { return s.Commit(background, ended, put("f", large)) })
+		begin(func() error {
+			return s.Commit(background, other, store.Change{Kind: store.Flow, ID: "f", Replaces: 1, Value: []byte("last"), TTL: time.Hour})
+		})
+		begin(func() error { return s.End(background, ended) })
+		proceed()
+		for i, done := range all {
+			if err := <-done; err != nil {
+				t.Errorf("change %d: %v", i, err)
+			}
+		}
+		if v := values(t, s, ended); len(v) != 0 {
+			t.Errorf("the session that was ended has %d records", len(v))
+		}
+		if v := values(t, s, other); v["f"] != "last" {
+			t.Errorf("the last value is %.10q", v["f"])
+		}
+	})
+}
