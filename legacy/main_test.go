@@ -30,6 +30,7 @@ type fakeBackend struct {
 	resumes   func(downstream.Caller, []byte, downstream.Reply) error // of conversations that are restored
 	connected downstream.Conversation
 	modern    http.Handler
+	alone     bool                      // nobody else changes what is kept of its sessions
 	orderly   bool                      // conversations only hand requests on
 	held      chan *call                // every request of method "hold"
 	begins    func(*downstream.Request) // is told of each that is served, and may hold it up; nil: nobody
@@ -284,7 +285,7 @@ func (c *fakeConv) StopListening() {
 func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return c.rests.Load() }
 
 func (c *fakeConv) Adopt(before, theirs []byte) error {
-	if len(before) == 0 {
+	if len(before) == 0 && c.backend.alone {
 		return fmt.Errorf("%w: it has no record", downstream.ErrGone)
 	}
 	c.mu.Lock()

@@ -152,6 +152,7 @@ func TestASessionOpenedWhileADiskStallsGoesOn(t *testing.T) {
 		s := &stalling{Store: opt.Store}
 		opt.Store = s
 		b := newFake()
+		b.alone = true
 		_, p := servePipe(t, opt, b)
 		goOn := s.stall()
 		p.initialize(mcp.V20250618)
