@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 
 	"github.com/mcpbridge/bridge/internal/socket"
@@ -44,13 +45,27 @@ func Left(conn net.Conn) bool {
 	if err != nil {
 		return true
 	}
-	left := false
-	closed := raw.Control(func(fd uintptr) {
-		_, err := Socket(fd).Waiting()
-		left = err != nil
-	})
-	return left || closed != nil
+	g := glances.Get().(*glance)
+	defer glances.Put(g)
+	closed := raw.Control(g.look)
+	return g.left || closed != nil
 }
+
+// glance is a look at a socket, which every call takes some of.
+type glance struct {
+	one  [1]byte
+	left bool
+	look func(fd uintptr)
+}
+
+var glances = sync.Pool{New: func() any {
+	g := new(glance)
+	g.look = func(fd uintptr) {
+		_, err := waiting(fd, g.one[:])
+		g.left = err != nil
+	}
+	return g
+}}
 
 // Close closes the descriptor.
 func (s Socket) Close() { _ = unix.Close(int(s)) } // there is nothing to do about an error
@@ -99,7 +114,11 @@ func (s Socket) TryWrite(b []byte) (n int, err error) {
 // the peer will send nothing more.
 func (s Socket) Waiting() (bool, error) {
 	var one [1]byte
-	n, err := socket.Look(uintptr(s), one[:])
+	return waiting(uintptr(s), one[:])
+}
+
+func waiting(fd uintptr, one []byte) (bool, error) {
+	n, err := socket.Look(fd, one)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return false, nil

@@ -117,6 +117,9 @@ func (c *Conn) Peek(buf []byte) (n int, open bool) {
 
 // SyscallConn implements syscall.Conn.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	if c.Peekable() {
+		return c.peeker.raw, nil
+	}
 	if of, ok := c.Conn.(syscall.Conn); ok {
 		return of.SyscallConn()
 	}
