@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"cmp"
 	"iter"
 	"maps"
@@ -152,9 +153,11 @@ func (b *batch) file(look func(*bolt.Bucket)) {
 // below is what the file has, as the writer looks at it: in one transaction for as long as
 // it writes nothing there. To begin one for each commit costs more than to look.
 type below struct {
-	db *bolt.DB
-	tx *bolt.Tx // nil until it is looked at
-	of *bolt.Bucket
+	db  *bolt.DB
+	tx  *bolt.Tx // nil until it is looked at
+	of  *bolt.Bucket
+	at  *bolt.Cursor // in of; to make one for each look costs more than the look
+	key []byte       // that is looked for; used again
 }
 
 func (f *below) records() (*bolt.Bucket, error) {
@@ -166,14 +169,24 @@ func (f *below) records() (*bolt.Bucket, error) {
 		return nil, err
 	}
 	f.tx, f.of = tx, tx.Bucket(bucketName)
+	f.at = f.of.Cursor()
 	return f.of, nil
+}
+
+// get returns what the file has at an address, nil for nothing. It must have been looked at.
+func (f *below) get(at store.Address) []byte {
+	f.key = appendKey(f.key[:0], at)
+	if key, raw := f.at.Seek(f.key); bytes.Equal(key, f.key) {
+		return raw
+	}
+	return nil
 }
 
 // end lets go of the file: nothing can be written to it before.
 func (f *below) end() {
 	if f.tx != nil {
 		_ = f.tx.Rollback()
-		f.tx, f.of = nil, nil
+		f.tx, f.of, f.at = nil, nil, nil
 	}
 }
 
@@ -181,7 +194,7 @@ func (f *below) end() {
 func (b *batch) get(at store.Address) entry {
 	e, ok := b.recent.get(at)
 	if !ok {
-		b.file(func(of *bolt.Bucket) { e.raw = of.Get(keyOf(at)) })
+		b.file(func(*bolt.Bucket) { e.raw = b.below.get(at) })
 		e.below = e.raw != nil
 	}
 	return e
