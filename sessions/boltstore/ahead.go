@@ -42,7 +42,6 @@ func (s *Store) goAhead() {
 	a.after(s.journal.at, s.journal.size)
 	s.below.end() // the file may be about to be mapped anew
 	s.mu.Lock()
-	a.brought = a.brought[:0]
 	for session, e := range s.recent.all() {
 		a.brought = append(a.brought, brought{session, *e})
 		e.below = true // from now on the file is to be told when it is removed
@@ -97,5 +96,5 @@ func (s *Store) catchUp(wait bool) {
 			s.recent.forget(b.at(b.session), b.raw)
 		}
 	}
-	clear(a.brought)
+	a.brought = nil
 }
