@@ -55,6 +55,7 @@ var outcomes = []outcome{
 	{"stream", raw(200, "text/event-stream", "data: "+okBody+"\n\n"), 0, 0, ""},
 	{"E-36 stream with everything a stream may have", raw(200, "text/event-stream; charset=utf-8",
 		"\ufeff: hi\r\nretry: 5\r\nid: 1\r\ndata:\r\n\r\nevent: odd\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\r\ndata: \"result\":{}}\r\n\r\n"), 0, 0, ""},
+	{"E-36 events of other types that are no messages", raw(200, "text/event-stream", "event: ping\ndata: 2026-11-29 10:00:00\n\nevent: status\ndata: {\"busy\":true}\n\ndata: "+okBody+"\n\n"), 0, 0, ""},
 	{"E-38 another id on a stream is ignored", raw(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":\"ID\",\"result\":{\"x\":1}}\n\ndata: "+okBody+"\n\n"), 0, 0, ""},
 	{"requests on a stream are ignored", raw(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"method\":\"ping\"}\n\ndata: "+okBody+"\n\n"), 0, 0, ""},
 	{"late events are dropped", raw(200, "text/event-stream", "data: "+okBody+"\n\ndata: "+progress+"\n\ndata: broken\n\n"), 0, 0, ""},

@@ -151,6 +151,9 @@ func (c *Client) receiveStream(ctx context.Context, req *request, x exchange, to
 			continue // E-36: priming and keep-alive events are no messages
 		}
 		msg, typ, err := jsonrpc.ParseResponse(ev.Data, req.id)
+		if err != nil && ev.Type != "message" {
+			continue // a keep-alive of the server's own, say: whoever reads events hears only of the types that it knows
+		}
 		if err != nil {
 			x.abort()
 			return nil, c.malformed(err)
