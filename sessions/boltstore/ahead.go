@@ -1,8 +1,10 @@
 package boltstore
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -17,18 +19,14 @@ type ahead struct {
 	err     error         // may be read when over is closed
 }
 
-type brought struct {
-	session string
-	recentEntry
-}
-
 // aheadLeast is the part of the journal that is not worth a write to the file of its own.
 const aheadLeast = 16
 
 // after notes that all is in the file that the journal had up to here: one more time comes when half of
 // the rest is full.
 func (a *ahead) after(at, size int64) {
-	if a.next = at + (size-at)/2; size-at < size/aheadLeast {
+	a.next = at + (size-at)/2
+	if size-at < size/aheadLeast {
 		a.next = math.MaxInt64
 	}
 }
@@ -42,9 +40,11 @@ func (s *Store) goAhead() {
 	a.after(s.journal.at, s.journal.size)
 	s.below.end() // the file may be about to be mapped anew
 	s.mu.Lock()
-	for session, e := range s.recent.all() {
-		a.brought = append(a.brought, brought{session, *e})
-		e.below = true // from now on the file is to be told when it is removed
+	for session, of := range s.recent {
+		for i := range of {
+			a.brought = append(a.brought, brought{session, of[i]})
+			of[i].below = true // from now on the file is to be told when it is removed
+		}
 	}
 	s.mu.Unlock()
 	a.over = make(chan struct{})
@@ -56,13 +56,17 @@ func (s *Store) goAhead() {
 }
 
 // bringAhead has in the file what is to go there. A frame that is lost must not be followed by
-// what it had: all of them are on the disk before.
+// what it had: all of them are on the disk before. After an error all of it is recent still, and
+// goes there when the journal is full, where an error shows.
 func (s *Store) bringAhead() error {
 	if s.relaxed {
 		if err := s.journal.sync(); err != nil {
 			return err
 		}
 	}
+	slices.SortFunc(s.ahead.brought, func(a, b brought) int {
+		return cmp.Or(compareSessions(a.session, b.session), a.compare(b.kind, b.id))
+	})
 	return s.change(func(tx *bolt.Tx) error {
 		return bring(tx.Bucket(bucketName), func(yield func(string, *recentEntry) bool) {
 			for i := range s.ahead.brought {
@@ -80,21 +84,18 @@ func (s *Store) catchUp(wait bool) {
 	if a.over == nil {
 		return
 	}
-	if !wait {
-		select {
-		case <-a.over:
-		default:
+	select {
+	case <-a.over:
+	default:
+		if !wait {
 			return
 		}
+		<-a.over
 	}
-	<-a.over
-	a.over = nil
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range a.brought {
-		if b := &a.brought[i]; a.err == nil {
-			s.recent.forget(b.at(b.session), b.raw)
-		}
+	if a.err == nil {
+		s.mu.Lock()
+		s.recent.forget(a.brought)
+		s.mu.Unlock()
 	}
-	a.brought = nil
+	a.over, a.brought = nil, nil
 }

@@ -2,12 +2,15 @@ package boltstore
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
+	bolt "go.etcd.io/bbolt"
 )
 
 // behind is a store whose file is being written to, and does not get on with it until proceed is called. All that was
@@ -158,6 +161,93 @@ func TestWhoReadsAndWhoWritesLeaveTheFileRoomToGrow(t *testing.T) {
 	for i := range 8 {
 		if v := values(t, s, store.Name(fmt.Sprint(i))); len(v) != 60 {
 			t.Errorf("session %d has %d records of 60", i, len(v))
+		}
+	}
+}
+
+// heldUp is told of each look at the file as it begins.
+type heldUp struct {
+	bolt.DefaultLogger
+	next func() // at the next one; nil: nothing
+}
+
+func (l *heldUp) Debugf(format string, v ...any) {
+	if next := l.next; next != nil && strings.HasPrefix(format, "Starting a new transaction") && v[0] == false {
+		l.next = nil
+		next()
+	}
+}
+
+func (*heldUp) Debug(...any)            {}
+func (*heldUp) Infof(string, ...any)    {}
+func (*heldUp) Info(...any)             {}
+func (*heldUp) Errorf(string, ...any)   {}
+func (*heldUp) Error(...any)            {}
+func (*heldUp) Warningf(string, ...any) {}
+func (*heldUp) Warning(...any)          {}
+
+// TestAFileThatGrowsIsWhole: whoever looks whether its end is missing may see it as it was before, or after.
+func TestAFileThatGrowsIsWhole(t *testing.T) {
+	l := new(heldUp)
+	db, err := bolt.Open(pathIn(t), 0o600, &bolt.Options{Logger: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	l.next = func() {
+		err := db.Update(func(tx *bolt.Tx) error {
+			b, err := tx.CreateBucket(bucketName)
+			if err != nil {
+				return err
+			}
+			return b.Put([]byte("k"), make([]byte, 1<<20))
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if err := wanting(db); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatWasBroughtIsForgotten: but nothing that has taken its place.
+func TestWhatWasBroughtIsForgotten(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		r, want := recent{}, map[store.Address]string{}
+		var list []brought
+		for session := range 4 {
+			name := store.Name(fmt.Sprint(session))
+			for id := range random.IntN(8) {
+				at := store.Address{Session: name, Kind: store.Flow, ID: fmt.Sprint(id)}
+				before := entry{raw: []byte("before")}
+				if random.IntN(4) == 0 {
+					before.raw = nil
+				}
+				switch random.IntN(4) {
+				case 0: // it came since
+					r.set(at, before)
+					want[at] = string(before.raw)
+				case 1: // it was replaced
+					list = append(list, brought{name, recentEntry{at.Kind, at.ID, before}})
+					r.set(at, entry{raw: []byte("since")})
+					want[at] = "since"
+				case 2: // it is gone
+					list = append(list, brought{name, recentEntry{at.Kind, at.ID, before}})
+				default:
+					list = append(list, brought{name, recentEntry{at.Kind, at.ID, before}})
+					r.set(at, before)
+				}
+			}
+		}
+		r.forget(list)
+		left := map[store.Address]string{}
+		for session, e := range r.all() {
+			left[e.at(session)] = string(e.raw)
+		}
+		if !maps.Equal(left, want) {
+			t.Fatalf("left are %v, want %v", left, want)
 		}
 	}
 }

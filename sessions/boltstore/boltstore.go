@@ -4,8 +4,8 @@
 // One goroutine at a time writes. What was asked for while it wrote is written together,
 // so that many commits share one write to the disk and a lone one waits for nobody. A commit
 // goes to a journal beside the file, which is one write in place instead of many all over
-// the file, and stays in memory. When the journal is full all that is still of use goes
-// into the file at once, in order: most calls are over by then and never get there.
+// the file, and stays in memory until what is still of use goes into the file, in order: most of it
+// now and then while commits go on, the rest when the journal is full.
 package boltstore
 
 import (
@@ -187,15 +187,12 @@ func checkNew(path, is string) error {
 // wanting returns an error when the end of the file is missing. It reads nothing that
 // may be missing.
 func wanting(db *bolt.DB) error {
-	info, err := os.Stat(db.Path())
-	if err != nil {
-		return err
-	}
 	return db.View(func(tx *bolt.Tx) error {
-		if tx.Size() > info.Size() {
-			return fmt.Errorf("%w: it has %d bytes of %d", store.ErrCorrupt, info.Size(), tx.Size())
+		info, err := os.Stat(db.Path()) // not before the transaction began: somebody may be making it larger
+		if err == nil && tx.Size() > info.Size() {
+			err = fmt.Errorf("%w: it has %d bytes of %d", store.ErrCorrupt, info.Size(), tx.Size())
 		}
-		return nil
+		return err
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// recent is what the journal has and the file has not yet: by session, there in the order of
+// recent is what the journal has and the file has not yet, as far as it is known: by session, there in the order of
 // kind and id. The journal's size bounds it.
 type recent map[string][]recentEntry
 
@@ -113,11 +113,37 @@ func (r recent) drop(at store.Address) {
 	}
 }
 
-// forget drops what is in the file by now, unless something else has taken its place.
-func (r recent) forget(at store.Address, raw []byte) {
-	if e, ok := r.get(at); ok && unsafe.SliceData(e.raw) == unsafe.SliceData(raw) {
-		r.drop(at)
+// brought is what was brought into the file.
+type brought struct {
+	session string
+	recentEntry
+}
+
+// forget drops what was brought into the file, unless something else has taken its place. It is in order.
+func (r recent) forget(list []brought) {
+	for len(list) > 0 {
+		session := list[0].session
+		others := slices.IndexFunc(list, func(b brought) bool { return b.session != session })
+		if others < 0 {
+			others = len(list)
+		}
+		if left := without(r[session], list[:others]); len(left) > 0 {
+			r[session] = left
+		} else {
+			delete(r, session)
+		}
+		list = list[others:]
 	}
+}
+
+// without returns the entries of a session that were not brought.
+func without(of []recentEntry, list []brought) []recentEntry {
+	return slices.DeleteFunc(of, func(e recentEntry) bool {
+		for len(list) > 0 && list[0].compare(e.kind, e.id) < 0 {
+			list = list[1:]
+		}
+		return len(list) > 0 && list[0].compare(e.kind, e.id) == 0 && unsafe.SliceData(list[0].raw) == unsafe.SliceData(e.raw)
+	})
 }
 
 // batch is what requests that share a write look at and change.

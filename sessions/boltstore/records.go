@@ -162,7 +162,7 @@ func within(b *bolt.Bucket, session string) iter.Seq2[[]byte, []byte] {
 
 // Touch implements store.Store.
 func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
-	return s.do(ctx, func(b *batch) error {
+	return s.give(ctx, &request{touches: touches, apply: func(b *batch) error {
 		now := time.Now()
 		for _, touch := range touches {
 			at := store.Address{Session: touch.Session, Kind: store.Session}
@@ -172,7 +172,7 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 			}
 		}
 		return nil
-	})
+	}})
 }
 
 // End implements store.Store.

@@ -80,7 +80,7 @@ func (s *Store) settleWithRoom(state byte, but []done) error {
 // bringRemoved takes out of the file what was removed, but for what is fresh, and forgets it.
 func (s *Store) bringRemoved(fresh map[store.Address]bool) error {
 	now := time.Now()
-	var brought []store.Address
+	var gone []brought
 	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketName)
 		for session, e := range s.recent.all() {
@@ -91,7 +91,7 @@ func (s *Store) bringRemoved(fresh map[store.Address]bool) error {
 			if err := e.bring(b, session, now); err != nil {
 				return err
 			}
-			brought = append(brought, at)
+			gone = append(gone, brought{session, *e})
 		}
 		return nil
 	})
@@ -100,8 +100,6 @@ func (s *Store) bringRemoved(fresh map[store.Address]bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, at := range brought {
-		s.recent.drop(at)
-	}
+	s.recent.forget(gone)
 	return nil
 }

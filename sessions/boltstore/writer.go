@@ -6,37 +6,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
-)
-
-// queue is what waits for the writer.
-type queue struct {
-	mu      sync.Mutex
-	waiting []*request
-	writing bool // somebody is the writer
-	closed  bool
-}
-
-// request is a change that is to be written.
-type request struct {
-	session string             // of which it changes records; "": of several
-	apply   func(*batch) error // changes nothing when it fails; may be called again
-	size    int                // bytes of the values, where they may be many
-	ends    bool               // it only ends the session
-	err     error              // may be read when done is closed
-	done    chan struct{}      // nil: the writer's own
-}
-
-// What bounds the requests that share a write: how many they are, and their bytes, of small ones and of large ones.
-const (
-	maxBatch     = 1024
-	maxSmall     = journalSize / 2
-	maxLarge     = journalSize / 4
-	largeRequest = 16 << 10
 )
 
 // do has a change carried out: here and now where that waits for no disk and nobody else
@@ -133,59 +106,6 @@ func (s *Store) write() {
 	}
 }
 
-// next returns what is to be written together.
-func (s *Store) next() []*request {
-	q := &s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	requests := q.waiting
-	q.waiting = nil
-	if !together(requests) {
-		requests, q.waiting = turn(requests)
-	}
-	return requests
-}
-
-// together reports whether all of the requests share a write.
-func together(requests []*request) bool {
-	bytes := 0
-	for _, r := range requests {
-		bytes += r.size
-	}
-	return len(requests) <= maxBatch && bytes <= maxLarge
-}
-
-// turn returns the requests that share the next write, and the others. What is small waits for little of what is
-// large, however much came before: somebody who has large calls kept would have everybody wait for the disk. Those of a
-// session stay in their order.
-func turn(waiting []*request) (now, later []*request) {
-	small, large := 0, 0
-	behind := map[string]bool{} // sessions that have one among the others
-	for _, r := range waiting {
-		of, most := &small, maxSmall
-		if r.size > largeRequest {
-			of, most = &large, maxLarge
-		}
-		if len(now) == maxBatch || *of > 0 && *of+r.size > most || behind[r.session] {
-			later = append(later, r)
-			behind[r.session] = r.session != ""
-			continue
-		}
-		*of += r.size
-		now = append(now, r)
-	}
-	return now, later
-}
-
-// goOn reports whether there is more to write; otherwise nobody is the writer any more.
-func (s *Store) goOn() bool {
-	q := &s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.writing = len(q.waiting) > 0
-	return q.writing
-}
-
 // commit carries out requests, which share a write unless the file takes nothing: then ends have room of their own.
 func (s *Store) commit(requests []*request) {
 	if !s.short {
@@ -195,8 +115,16 @@ func (s *Store) commit(requests []*request) {
 			return
 		}
 	}
-	ends := slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return !r.ends })
-	others := slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return r.ends })
+	var ends, others []*request
+	left := sessionsOf{}
+	for _, r := range requests {
+		if r.ends && !left.have(r) {
+			ends = append(ends, r)
+			continue
+		}
+		others = append(others, r)
+		left.add(r)
+	}
 	if len(ends) > 0 {
 		answer(ends, s.carryOut(ends, true))
 	}

@@ -76,3 +76,61 @@ func TestTheChangesOfASessionStayInTheirOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestATouchStaysBehindTheCommitBeforeIt: otherwise the record lives no longer than that says.
+func TestATouchStaysBehindTheCommitBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, pathIn(t), Options{})
+		proceed := held(s)
+		session, large := store.Name("session"), []byte(strings.Repeat("x", maxLarge))
+		done := make(chan error, 3)
+		for _, what := range []func() error{
+			func() error { return s.Commit(background, store.Name("other"), put("f", string(large))) },
+			func() error {
+				return s.Commit(background, session, store.Change{Kind: store.Session, TTL: time.Minute, Value: large})
+			},
+			func() error { return s.Touch(background, store.Touch{Session: session, TTL: time.Hour}) },
+		} {
+			go func() { done <- what() }()
+			synctest.Wait()
+		}
+		proceed()
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		r, err := s.Get(background, store.Address{Session: session, Kind: store.Session})
+		if err != nil || r.TTL < 50*time.Minute {
+			t.Errorf("it lives for %v, %v", r.TTL, err)
+		}
+	})
+}
+
+// TestAnEndStaysBehindWhatItEndsOnAFullDisk: where ends have room of their own they go first, but not before that.
+func TestAnEndStaysBehindWhatItEndsOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, pathIn(t), Options{})
+		ended := store.Name("ended")
+		commit(t, s, ended, put("f", "x"))
+		if err := s.Ping(background); err != nil { // so that it is in the file
+			t.Fatal(err)
+		}
+		proceed := held(s)
+		done := make(chan error, 2)
+		go func() { done <- s.Commit(background, ended, put("g", "late")) }()
+		synctest.Wait()
+		go func() { done <- s.End(background, ended) }()
+		synctest.Wait()
+		s.short = true // the file took nothing the last time
+		proceed()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if v := values(t, s, ended); len(v) != 0 {
+			t.Errorf("the session that was ended has %d records", len(v))
+		}
+	})
+}
