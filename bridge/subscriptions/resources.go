@@ -58,7 +58,7 @@ type Resources struct {
 	mending bool          // a listen is being tried again; guarded by change
 
 	mu      sync.Mutex
-	uris    []string
+	uris    []string        // what is subscribed to, here or at another replica; it may change during a change
 	current *resourceStream // nil: none; perhaps of other URIs, where there could be none of these yet
 	before  *resourceStream // whose place it took, and which is read on for overlap; nil: none
 	owed    map[string]bool // what the session is told of soon, since it may have changed unheard
@@ -181,18 +181,18 @@ func (r *Resources) Restore(authorization string, gained, lost []string, failed 
 	}
 	r.with.offer(authorization)
 	r.hub.work.Go(func() { // if there is still a hub
-		if tried, err := r.restore(gained, lost); err != nil {
+		if tried, err := r.restore(); err != nil {
 			failed(err)
 			r.mend(tried, err)
 		}
 	})
 }
 
-// restore changes what there is by now: a change that was under way knew nothing of this one.
-func (r *Resources) restore(gained, lost []string) (tried string, err error) {
+// restore listens for what there is by now: a change that was under way knew nothing of this one.
+func (r *Resources) restore() (tried string, err error) {
 	r.change.Lock()
 	defer r.change.Unlock()
-	uris := changed(r.subscribed(), gained, lost)
+	uris := r.subscribed()
 	r.chargeFor(uris)
 	return r.listenFor(uris)
 }
@@ -279,7 +279,7 @@ func (r *Resources) hears(uri string) bool {
 // endAll ends what listens when nothing is subscribed to any more.
 func (r *Resources) endAll() {
 	r.makeWay()
-	r.swap(nil, nil)
+	r.swap(nil, "")
 }
 
 // replace makes the new listen before it breaks the old one (C-14). required

@@ -87,6 +87,53 @@ func charged(t *testing.T, limit int64) (*Resources, *budget.Budget) {
 	return r, memory
 }
 
+// TestAChangeThatIsUnderWayTakesNothingBackOfWhatAnotherReplicaMade: not for a moment, in which it would be written down so.
+func TestAChangeThatIsUnderWayTakesNothingBackOfWhatAnotherReplicaMade(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *Resources) error
+		want   string
+	}{
+		"a subscription": {func(r *Resources) error { return r.Subscribe("", "", "new") }, "here there new"},
+		"a resource is left": {func(r *Resources) error {
+			r.Unsubscribe("here")
+			return nil
+		}, "there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{}
+				h, _ := hubOf(t, s, 4)
+				r := h.Resources(&ear{}, as("a"), 8)
+				defer r.Close()
+				for _, uri := range []string{"here", "left"} {
+					if err := r.Subscribe("", "", uri); err != nil {
+						t.Fatal(err)
+					}
+				}
+				taken := make(chan struct{})
+				s.acknowledge = func(context.Context, int) { <-taken }
+				done := make(chan string, 1)
+				go func() {
+					if err := test.change(r); err != nil {
+						t.Error(err)
+					}
+					done <- strings.Join(r.Subscribed(), " ")
+				}()
+				synctest.Wait()
+				r.Restore("", []string{"there"}, []string{"left"}, func(err error) { t.Error(err) })
+				close(taken)
+				if got := <-done; got != test.want {
+					t.Errorf("subscribed to %q, want %q", got, test.want)
+				}
+				synctest.Wait()
+				if got := strings.Join(r.listens().uris, " "); got != test.want {
+					t.Errorf("it listens for %q, want %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 // What another process subscribed to is charged once, however often that is told, and a
 // subscription that was under way meanwhile stays.
 func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
@@ -106,10 +153,10 @@ func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
 		}
 		r.change.Lock() // a subscription is under way, which began before
 		r.Restore("", []string{"c"}, []string{"a"}, failed)
-		r.swap(nil, []string{"a", "b", "d"})
+		r.swap(nil, "d")
 		r.change.Unlock()
 		synctest.Wait()
-		if got := strings.Join(r.Subscribed(), " "); got != "b d c" {
+		if got := strings.Join(r.Subscribed(), " "); got != "b c d" {
 			t.Errorf("subscribed to %s", got)
 		}
 		for _, uri := range []string{"b", "c", "d"} {

@@ -58,7 +58,7 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 		accepted := required == "" || acknowledges(filter, required)
 		if accepted {
 			r.with.offer(authorization)
-			r.swap(s, uris) // on the listen's own goroutine: before its first event
+			r.swap(s, required) // on the listen's own goroutine: before its first event
 		}
 		s.acked <- accepted
 	}
@@ -80,9 +80,10 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 	return s
 }
 
-// swap makes next the current listen, unless it has been given up. The one before is read on for
+// swap makes next the current listen, unless it has been given up, by which a resource is subscribed to; "": none is. What
+// else was subscribed to or left meanwhile, at another replica, stays so. The listen before is read on for
 // overlap, if there is anything to be read, and if anybody hears it.
-func (r *Resources) swap(next *resourceStream, uris []string) {
+func (r *Resources) swap(next *resourceStream, gained string) {
 	r.mu.Lock()
 	if next != nil && next.late {
 		r.mu.Unlock()
@@ -98,7 +99,10 @@ func (r *Resources) swap(next *resourceStream, uris []string) {
 		r.before = old
 		old.held.Charge(costOf(old.uris))
 	}
-	r.current, r.uris = next, uris
+	r.current = next
+	if gained != "" {
+		r.uris = changed(r.uris, []string{gained}, nil)
+	}
 	r.mu.Unlock()
 	switch {
 	case lasts:
