@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -200,6 +201,9 @@ func (u *Unusable) Error() string { return u.Reason }
 
 // answered leaves to the bridge what it has answered itself, and shows the head.
 func answered(resp *http.Response, opt *Options) error {
+	if resp.StatusCode/100 == 3 { // a client has no use for it, which knows the bridge's address and not the server's
+		return &Unusable{Reason: fmt.Sprintf("the MCP server behind the bridge redirects (HTTP %d) to where the bridge does not follow; if that is right, configure that URL", resp.StatusCode)}
+	}
 	hop.Down(resp)
 	if of := passageOf(resp.Request.Context()); opt.Challenge != nil && of != nil && len(resp.Header["Www-Authenticate"]) > 0 {
 		resp.Header["Www-Authenticate"] = opt.Challenge(of.in, resp.Header["Www-Authenticate"])

@@ -63,6 +63,39 @@ func TestRequestsCrossUnchangedButForHeadersOfTheHop(t *testing.T) {
 	}
 }
 
+// TestE42ARedirectIsFollowedOrSaid: its client does not know the server's address.
+func TestE42ARedirectIsFollowedOrSaid(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, _ := io.ReadAll(r.Body)
+		switch r.URL.Path {
+		case "/mcp":
+			w.Header().Set("Location", "/mcp/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		case "/elsewhere":
+			w.Header().Set("Location", "https://example.com/secret")
+			w.WriteHeader(http.StatusPermanentRedirect)
+		default:
+			_, _ = w.Write(got)
+		}
+	}))
+	defer server.Close()
+	for path, want := range map[string]struct {
+		status int
+		body   string
+	}{
+		"/mcp":       {http.StatusOK, "text"},
+		"/elsewhere": {http.StatusBadGateway, "the MCP server behind the bridge redirects (HTTP 308) to where the bridge does not follow; if that is right, configure that URL\n"},
+	} {
+		req := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("text"))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("text")), nil }
+		rec := httptest.NewRecorder()
+		handler(t, server.URL+path).ServeHTTP(rec, req)
+		if rec.Code != want.status || rec.Body.String() != want.body {
+			t.Errorf("%s: the client got %d %q", path, rec.Code, rec.Body)
+		}
+	}
+}
+
 // A server over HTTP judges by itself whether the head of a request says what its body says.
 func TestHeadersOfAModernRequestAreForItsServerToJudge(t *testing.T) {
 	const refusal = `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"Mcp-Name is not the name"}}`

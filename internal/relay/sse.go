@@ -112,7 +112,7 @@ func (s *HTTP) endpoint(resp *http.Response, in *intake) (string, error) {
 	if len(event.Data) > maxEndpoint {
 		return "", errors.New("the server names an endpoint of more than 8 KiB")
 	}
-	at, err := s.opt.URL.Parse(strings.TrimSpace(string(event.Data)))
+	at, err := resp.Request.URL.Parse(strings.TrimSpace(string(event.Data)))
 	if err != nil || !sameOrigin(at, s.opt.URL) {
 		return "", errors.New("the server names an endpoint on another origin than its own, which gets no messages")
 	}

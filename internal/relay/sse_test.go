@@ -120,6 +120,28 @@ func TestAServerOfHTTPSSEIsRelayedTo(t *testing.T) {
 	<-s.left
 }
 
+// TestE42AnOldServerThatRedirectsIsRelayedTo: where it redirects to is what its endpoint is relative to.
+func TestE42AnOldServerThatRedirectsIsRelayedTo(t *testing.T) {
+	s, c := newOld(), newClient()
+	s.endpoint = "messages?session=1"
+	conv, _, err := open(t, Options{Server: over(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && r.URL.Path != "/sse/" {
+			w.Header().Set("Location", "/sse/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}).SSE()}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-s.took; !strings.HasPrefix(got, "/sse/messages?session=1 Bearer mine ") {
+		t.Errorf("the server got %s", got)
+	}
+	conv.Close(errOver)
+	<-s.left
+}
+
 // D-15 and A-16: the stream is the session, and there is no other one for what was sent.
 func TestTheEndOfTheStreamEndsTheSessionAndNothingIsSentAgain(t *testing.T) {
 	s, c := newOld(), newClient()

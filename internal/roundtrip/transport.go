@@ -18,6 +18,7 @@
 //   - A server whose response cannot be read, or that speaks only HTTP/2, is told from one that is lost.
 //   - The head of a response is bounded.
 //   - Trailers do not cross.
+//   - RoundTrip follows redirects that keep the method, within the origin.
 package roundtrip
 
 import (
@@ -108,9 +109,20 @@ func New(opt Options) *Transport {
 func (t *Transport) CloseIdleConnections() { t.std.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper. A response is trusted once its body was
-// read to its end.
+// read to its end. Redirects within the origin are followed.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, use, err := t.Do(r, false)
+	for hop := 0; err == nil && hop < maxRedirects; hop++ {
+		next := redirected(r, resp)
+		if next == nil {
+			break
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, buffer) // so that the connection can be used for it
+		_ = resp.Body.Close()
+		use.End(true)
+		r = next
+		resp, use, err = t.Do(r, false)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (c *Client) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate
 	defer held.Release()
 	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize, Authorization: call.Authorization, Header: call.Header, Held: &held},
 		id: upstream.NextID(), params: []byte(upstream.LegacyInitialize)}
-	x, err := t.post(ctx, req, jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))
+	x, err := once.post(ctx, req, jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))
 	if err != nil {
 		return negotiate.Offer{}
 	}

@@ -92,6 +92,27 @@ func TestA23RefusalsAndServerFailuresAreNoEvidence(t *testing.T) {
 	}
 }
 
+// TestE42ProbeTellsLegacyServersThatRedirect, too.
+func TestE42ProbeTellsLegacyServersThatRedirect(t *testing.T) {
+	eachTransport(t, func(t *testing.T, opt Options) {
+		p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, r *http.Request) {
+			switch {
+			case r.URL.Path != "/mcp/":
+				w.Header().Set("Location", "/mcp/")
+				w.WriteHeader(http.StatusTemporaryRedirect)
+			case strings.Contains(string(g.body), `"initialize"`):
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(g.msg.ID) + `,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`))
+			default:
+				http.Error(w, "no session", http.StatusBadRequest)
+			}
+		})
+		if v := probe(t, p.URL, opt); !v.LegacyServer() {
+			t.Errorf("verdict %+v", v)
+		}
+	})
+}
+
 // 2025-11-25, transports, "Backwards Compatibility": only a refused POST asks for the
 // transport of 2024-11-05, and only an endpoint proves it.
 func TestProbeTellsServersOfHTTPSSE(t *testing.T) {

@@ -29,14 +29,23 @@ func (c *Client) send(ctx context.Context, req *request, to sink) (*upstream.Ans
 	} else {
 		body = jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params)
 	}
+	x, err := c.post(ctx, req, body)
+	if err != nil {
+		return nil, c.closed(err)
+	}
+	ans, err := c.receive(ctx, req, x, to)
+	return ans, c.closed(err)
+}
+
+// post makes the POST, where redirects lead.
+func (c *Client) post(ctx context.Context, req *request, body []byte) (exchange, error) {
 	for hop := 0; ; hop++ {
 		x, err := c.carrier.post(ctx, req, body)
 		if err != nil {
-			return nil, c.closed(err)
+			return nil, err
 		}
 		if s := x.status(); s < 300 || s > 399 {
-			ans, err := c.receive(ctx, req, x, to)
-			return ans, c.closed(err)
+			return x, nil
 		}
 		if err := c.redirect(req, x, hop); err != nil {
 			return nil, err
