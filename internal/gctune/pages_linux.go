@@ -1,6 +1,7 @@
 package gctune
 
 import (
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -13,16 +14,26 @@ const arena = 64 << 20
 // stretch is the part of the address space in which the heap's first bytes lie.
 type stretch struct{ from, to uintptr }
 
+// began is an address of the heap's as the process began.
+var began = addressOf(make([]byte, os.Getpagesize()))
+
+func addressOf(block []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(block))) }
+
 // reserve has the heap's addresses go on for bytes, as those of a block of that size of which nothing is touched,
-// and returns where they are. The block is the heap's from then on, none of it in use.
+// and returns where they are, with what the heap had before: it begins anywhere in an arena, and may have come to the
+// next one. The block is the heap's from then on, none of it in use.
 func reserve(bytes uint64) *stretch {
 	if unsafe.Sizeof(uintptr(0)) < 8 {
 		return nil // arenas are small
 	}
 	block := make([]byte, bytes)
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(block)))
+	at := addressOf(block)
 	runtime.KeepAlive(block)
-	return &stretch{from: at &^ (arena - 1), to: at + uintptr(len(block))}
+	from := at &^ (arena - 1)
+	if first := began &^ (arena - 1); from-first == arena {
+		from = first
+	}
+	return &stretch{from: from, to: at + uintptr(len(block))}
 }
 
 // hugePage is the size of one, in bytes.
