@@ -1,5 +1,5 @@
 // Package http1 is the syntax of HTTP/1.1 messages (RFC 9110, RFC 9112): tokens,
-// fields, lengths, chunks, media types. The lean server and the lean client, and
+// fields, lengths, chunks, media types, origins. The lean server and the lean client, and
 // whoever judges or writes a header, read it the same way here. It owns no
 // connection and decides nothing about what a message means.
 package http1

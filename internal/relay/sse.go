@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // SSE is a Server that speaks HTTP+SSE, the transport of 2024-11-05. Each client has a
@@ -121,12 +121,7 @@ func (s *HTTP) endpoint(resp *http.Response, in *intake) (string, error) {
 
 // sameOrigin reports whether what is sent to a goes to where b is: credentials go
 // nowhere else, whatever a server says.
-func sameOrigin(a, b *url.URL) bool {
-	port := func(u *url.URL) string {
-		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
-	}
-	return a.User == nil && a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
+func sameOrigin(a, b *url.URL) bool { return a.User == nil && http1.SameOrigin(a, b) }
 
 // request implements carrier. The response comes on the stream.
 func (l *sseLine) request(ctx context.Context, o *outgoing) {

@@ -2,11 +2,9 @@ package roundtrip
 
 import (
 	"net/http"
-	"strings"
-)
 
-// maxRedirects bounds the redirects followed for one request.
-const maxRedirects = 3
+	"github.com/mcpbridge/bridge/internal/http1"
+)
 
 // redirected returns the request to make where a response leads to another place: only within the
 // origin and with the same method (E-42), since credentials never leave it. nil: it leads nowhere like that, or the
@@ -17,7 +15,7 @@ func redirected(r *http.Request, resp *http.Response) *http.Request {
 	}
 	location := resp.Header.Get("Location")
 	next, err := r.URL.Parse(location)
-	if err != nil || location == "" || next.Scheme != r.URL.Scheme || !strings.EqualFold(next.Host, r.URL.Host) {
+	if err != nil || location == "" || !http1.SameOrigin(next, r.URL) {
 		return nil
 	}
 	again, ok := rewound(r)

@@ -111,18 +111,21 @@ func (t *Transport) CloseIdleConnections() { t.std.CloseIdleConnections() }
 // RoundTrip implements http.RoundTripper. A response is trusted once its body was
 // read to its end. Redirects within the origin are followed.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, use, err := t.Do(r, false)
-	for hop := 0; err == nil && hop < maxRedirects; hop++ {
-		next := redirected(r, resp)
-		if next == nil {
+	resp, err := t.once(r)
+	for hop := 0; err == nil && hop < http1.MaxRedirects; hop++ {
+		if r = redirected(r, resp); r == nil {
 			break
 		}
 		_, _ = io.CopyN(io.Discard, resp.Body, buffer) // so that the connection can be used for it
 		_ = resp.Body.Close()
-		use.End(true)
-		r = next
-		resp, use, err = t.Do(r, false)
+		resp, err = t.once(r)
 	}
+	return resp, err
+}
+
+// once is RoundTrip, wherever the response leads.
+func (t *Transport) once(r *http.Request) (*http.Response, error) {
+	resp, use, err := t.Do(r, false)
 	if err != nil {
 		return nil, err
 	}

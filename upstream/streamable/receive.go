@@ -152,7 +152,7 @@ func (c *Client) receiveStream(ctx context.Context, req *request, x exchange, to
 		}
 		msg, typ, err := jsonrpc.ParseResponse(ev.Data, req.id)
 		if err != nil && ev.Type != "message" {
-			continue // a keep-alive of the server's own, say: whoever reads events hears only of the types that it knows
+			continue // E-36: a keep-alive of the server's own, say
 		}
 		if err != nil {
 			x.abort()

@@ -2,19 +2,18 @@ package streamable
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/buffers"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
 // envelopeSize is room for what a request has besides its params, in bytes.
 const envelopeSize = 256
-
-// maxRedirects bounds the same-origin redirects followed for one request.
-const maxRedirects = 3
 
 // send makes one attempt: one POST under a fresh id (B-2, E-36), repeated only
 // where a redirect says so.
@@ -75,13 +74,12 @@ func (c *Client) redirect(req *request, x exchange, hop int) error {
 	if err != nil || location == "" {
 		return refused(status, "the upstream %s redirects (HTTP %d) to nowhere", c.opt.origin(), status)
 	}
-	sameOrigin := next.Scheme == c.url.Scheme && strings.EqualFold(next.Host, c.url.Host)
-	if status != 307 && status != 308 || !sameOrigin {
+	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect || !http1.SameOrigin(next, c.url) {
 		return refused(status, "the upstream %s redirects (HTTP %d) to %s; if that is right, configure that URL",
 			c.opt.origin(), status, upstream.Clip(showURL(next)))
 	}
-	if hop >= maxRedirects {
-		return refused(status, "the upstream %s redirects more than %d times", c.opt.origin(), maxRedirects)
+	if hop >= http1.MaxRedirects {
+		return refused(status, "the upstream %s redirects more than %d times", c.opt.origin(), http1.MaxRedirects)
 	}
 	next.User = nil
 	req.target = next
