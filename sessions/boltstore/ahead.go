@@ -19,7 +19,7 @@ type ahead struct {
 	err     error         // may be read when over is closed
 }
 
-// aheadLeast is the part of the journal that is not worth a write to the file of its own.
+// aheadLeast is how many times the journal is as large as what is not worth a write to the file of its own.
 const aheadLeast = 16
 
 // after notes that all is in the file that the journal had up to here: one more time comes when half of

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -134,6 +135,27 @@ func TestAFullJournalWaitsForWhatIsOnItsWay(t *testing.T) {
 	if v := values(t, open(t, path, Options{}), session)["kept"]; !strings.HasPrefix(v, fmt.Sprint(version-1, " ")) {
 		t.Errorf("the last value is %.10q", v)
 	}
+}
+
+// TestWhoWritesToTheFileWaitsForWhatIsOnItsWay: what that brings is older.
+func TestWhoWritesToTheFileWaitsForWhatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, pathIn(t), Options{Relaxed: true})
+		over := make(chan struct{})
+		if err := s.do(background, func(*batch) error { s.ahead.over = over; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		written := make(chan error, 1)
+		go func() { written <- s.Ping(background) }()
+		synctest.Wait()
+		if len(written) > 0 {
+			t.Error("the file was written to before what is older")
+		}
+		close(over)
+		if err := <-written; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestWhoReadsAndWhoWritesLeaveTheFileRoomToGrow: to map it anew takes that nobody looks at it.

@@ -100,17 +100,23 @@ func TestWhereAnEndMakesRoomLargeRecordsAreLeftAlone(t *testing.T) {
 	}
 }
 
+// meet has so many sessions, in a bubble, each about to keep a value of this size; ends tells how each one went.
+func meet(s *Store, sessions, size int) (ends chan error) {
+	ends = make(chan error, sessions)
+	text := strings.Repeat("x", size)
+	for i := range sessions {
+		go func() { ends <- s.Commit(background, store.Name(fmt.Sprint(i)), put("f", text)) }()
+	}
+	synctest.Wait()
+	return ends
+}
+
 func TestLargeChangesThatMeetAreWrittenInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, pathIn(t), Options{})
 		proceed := held(s)
 		const sessions, size = 40, 1 << 20
-		ends := make(chan error, sessions)
-		text := strings.Repeat("x", size)
-		for i := range sessions {
-			go func() { ends <- s.Commit(background, store.Name(fmt.Sprint(i)), put("f", text)) }()
-		}
-		synctest.Wait()
+		ends := meet(s, sessions, size)
 		each := written(t, s, func() {
 			proceed()
 			for range sessions {

@@ -165,6 +165,20 @@ func TestACancelAfterTheResponseLeavesTheConnectionAlone(t *testing.T) {
 	}
 }
 
+// partly reads a stream to its answer, and no further.
+func partly(t *testing.T, c *Client) {
+	t.Helper()
+	resp, err := c.Do(t.Context(), request("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 2)
+	if _, err := io.ReadFull(resp, b); err != nil || string(b) != "ok" {
+		t.Fatalf("%q %v", b, err)
+	}
+	resp.Finish()
+}
+
 // A stream read to its answer is reused once its end has arrived, and not before.
 func TestUnsettledStreams(t *testing.T) {
 	end := make(chan struct{})
@@ -183,19 +197,7 @@ func TestUnsettledStreams(t *testing.T) {
 			}
 		}
 	}))
-	partly := func() {
-		t.Helper()
-		resp, err := c.Do(t.Context(), request("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := make([]byte, 2)
-		if _, err := io.ReadFull(resp, b); err != nil || string(b) != "ok" {
-			t.Fatalf("%q %v", b, err)
-		}
-		resp.Finish()
-	}
-	partly()
+	partly(t, c)
 	first := c.idle[0]
 	if got := fetch(t, c, request("{}")); got != "ok" || len(conns) != 2 {
 		t.Fatalf("body %q over %d connections", got, len(conns))
@@ -230,14 +232,7 @@ func TestAStreamWhoseConnectionEndsAfterItIsNotReused(t *testing.T) {
 			close(closed)
 		}
 	}))
-	resp, err := c.Do(t.Context(), request("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(resp, make([]byte, 2)); err != nil {
-		t.Fatal(err)
-	}
-	resp.Finish()
+	partly(t, c)
 	close(answered)
 	<-closed
 	if got := fetch(t, c, request("{}")); got != "ok" {
@@ -258,14 +253,7 @@ func TestAStreamThatEndedMeanwhileStaysInReserve(t *testing.T) {
 		}
 	}))
 	for range 2 {
-		resp, err := c.Do(t.Context(), request("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(resp, make([]byte, 2)); err != nil {
-			t.Fatal(err)
-		}
-		resp.Finish()
+		partly(t, c)
 		<-ended
 		c.idle[0].since = c.idle[0].since.Add(-2 * settleTime)
 		c.reap()
@@ -282,14 +270,7 @@ func TestAStreamThatGoesOnIsNotReused(t *testing.T) {
 			_, _ = br.ReadByte()
 		}
 	}))
-	resp, err := c.Do(t.Context(), request("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(resp, make([]byte, 2)); err != nil {
-		t.Fatal(err)
-	}
-	resp.Finish()
+	partly(t, c)
 	if len(c.idle) == 1 {
 		for c.idle[0].state(time.Now()) == unready {
 		}
