@@ -116,7 +116,7 @@ func grep(text, prefix string) string {
 }
 
 func TestTheAdminListenerIsAnother(t *testing.T) {
-	p := start(t, "serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0")
+	p := start(t, "serve", "--upstream", deadURL, "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0")
 	url, token := adminOf(p)
 	if status, _ := seen(t, url+"metrics", ""); status != http.StatusUnauthorized {
 		t.Errorf("without the token: %d", status)
@@ -137,7 +137,7 @@ func TestATokenOfTheOperatorsIsNotShown(t *testing.T) {
 	if err := os.WriteFile(file, []byte("hush-hush-hush-hush\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, "serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0", "--admin.listen", "unix:"+socket, "--admin.token-file", file)
+	p := start(t, "serve", "--upstream", deadURL, "--listen", "127.0.0.1:0", "--admin.listen", "unix:"+socket, "--admin.token-file", file)
 	p.expect("over the socket")
 	if strings.Contains(p.errors.String(), "hush") {
 		t.Errorf("the token is in\n%s", p.errors)
@@ -149,12 +149,12 @@ func TestATokenOfTheOperatorsIsNotShown(t *testing.T) {
 
 func TestAPublicAdminListenerIsRefused(t *testing.T) {
 	for _, address := range []string{":8081", "0.0.0.0:8081", "[::]:8081", "10.0.0.1:8081", "bridge.example:8081"} {
-		err := fails(t, nil, "serve", "--upstream", deadURL(t), "--admin.listen", address)
+		err := fails(t, nil, "serve", "--upstream", deadURL, "--admin.listen", address)
 		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "can be reached from other machines") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	err := fails(t, nil, "serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--admin.token-file", "/no/such/file")
+	err := fails(t, nil, "serve", "--upstream", deadURL, "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--admin.token-file", "/no/such/file")
 	if !strings.Contains(err.Error(), "admin.token-file") {
 		t.Error(err)
 	}

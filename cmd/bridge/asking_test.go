@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -18,6 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/ask/page"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 var (
@@ -95,12 +95,10 @@ func TestClientsThatCannotBeAskedAreServed(t *testing.T) {
 
 // An address that people reach has its page beside the endpoints of clients.
 func TestPublicPage(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	free.Close()
 	server := peers.NewServer(t, peers.ServerOptions{})
 	p := start(t, "serve", "--listen", address, "--upstream", server.URL, "--questions", "page", "--questions.wait", "0s",
 		"--questions.url", "http://"+address+"/questions")

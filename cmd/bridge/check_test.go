@@ -92,7 +92,7 @@ func TestCheckJudgesEachKindOfServer(t *testing.T) {
 	command := func(kind string) func(*testing.T) []string {
 		return func(t *testing.T) []string { return append([]string{"--"}, cannedKind(t, kind)...) }
 	}
-	dead := func(t *testing.T) []string { return []string{deadURL(t)} }
+	dead := func(t *testing.T) []string { return []string{deadURL} }
 	never := []string{"--legacy-relay", "never"}
 	for _, tc := range []struct {
 		name    string

@@ -69,7 +69,7 @@ func printouts(t *testing.T) map[string]func() string {
 		"dual-era, relayed": over(kind("dual"), "--legacy-relay", "always"),
 		"legacy":            over(kind("legacy")),
 		"legacy command":    command("legacy"),
-		"dead":              over(deadURL(t)),
+		"dead":              over(deadURL),
 		"dead command":      command("dead"),
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // throughNginx runs the nginx of the compose file in front of a bridge, and returns its address.
@@ -35,12 +37,10 @@ func throughNginx(t *testing.T, bridge string) string {
 	if err := yaml.Unmarshal([]byte(deployed(t, "compose-replicas.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	free.Close()
 	dir := t.TempDir()
 	text := strings.NewReplacer("$$", "$", "listen 8080", "listen "+address,
 		"server bridge-1:8080;", "server "+bridge+";", "server bridge-2:8080;", "", "server bridge-3:8080;", "",

@@ -82,7 +82,7 @@ func TestCommandLinesWithinSentencesOfTheDocumentsRun(t *testing.T) {
 	checked := 0
 	for name, text := range documents(t) {
 		for _, found := range inlineStdio.FindAllStringSubmatch(text, -1) {
-			args := bridgeArgs(strings.ReplaceAll(found[1], " URL", " "+deadURL(t)))
+			args := bridgeArgs(strings.ReplaceAll(found[1], " URL", " "+deadURL))
 			if err := run(t.Context(), args, surroundings{in: strings.NewReader(""), out: io.Discard, err: io.Discard}); err != nil {
 				t.Errorf("%s has `%s`: %v", name, found[1], err)
 			}

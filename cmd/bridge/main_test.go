@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/internal/testmode"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // TestMain runs the tests, or in a process that a test started the program itself, the
@@ -166,16 +166,8 @@ func prints(t *testing.T, environ []string, args ...string) string {
 	return out.String()
 }
 
-// deadURL returns a URL on which nobody listens.
-func deadURL(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String() + "/mcp"
-}
+// deadURL is one on which nobody listens.
+const deadURL = "http://" + testport.Closed + "/mcp"
 
 // answering starts an upstream that gives each method its canned response body;
 // ID in it stands for the request's id.

@@ -90,7 +90,7 @@ func TestWatchShowsMessagesAsTheyPass(t *testing.T) {
 }
 
 func TestPsOfAServiceNeedsItsToken(t *testing.T) {
-	p := start(t, "serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0")
+	p := start(t, "serve", "--upstream", deadURL, "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0")
 	url, token := adminOf(p)
 	if err := fails(t, nil, "ps", "--admin", url); !strings.Contains(err.Error(), "--token-file") {
 		t.Error(err)

@@ -160,7 +160,7 @@ func TestAPlaceToWriteToThatIsMissingIsRefusedAtTheStart(t *testing.T) {
 		"record: no recording can be made: open " + file:                                 {"--record", file},
 		"admin.report: stat " + missing:                                                  {"--admin.report", filepath.Join(missing, "clients.json")},
 	} {
-		err := fails(t, nil, append([]string{"serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0"}, flags...)...)
+		err := fails(t, nil, append([]string{"serve", "--upstream", deadURL, "--listen", "127.0.0.1:0"}, flags...)...)
 		if !strings.HasPrefix(err.Error(), says) || exitCode(err) != exitFailure {
 			t.Errorf("%q: got %v, want %s", flags, err, says)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/redistest"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // TestReplicasThatShallNotWaitForTheirStore: store.outage fail. A question that cannot be kept is an
@@ -101,7 +102,10 @@ func TestReplicasServePlainCallsWhereTheyComeIn(t *testing.T) {
 	keys := keyFile(t)
 	var handedOn atomic.Int32
 	for i := range f.on {
-		listen := freeAddress(t)
+		listen, err := testport.Free()
+		if err != nil {
+			t.Fatal(err)
+		}
 		f.on[i] = launch(t, "--upstream", server.URL, "--store.url", "redis://"+redis.Addr(), "--store.keys", keys,
 			"--replica.listen", listen, "--replica.address", counted(t, listen, &handedOn))
 	}
@@ -151,15 +155,5 @@ func counted(t *testing.T, to string, n *atomic.Int32) string {
 			go func() { _, _ = io.Copy(from, there); _ = from.Close() }()
 		}
 	}()
-	return l.Addr().String()
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	return l.Addr().String()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/redistest"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // programVariable makes the test binary the program itself, so that it can be killed.
@@ -216,7 +217,7 @@ func TestStoresThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const upstream = "--upstream=http://127.0.0.1:1/mcp"
-	dead := "redis://:sesame@" + strings.TrimSuffix(strings.TrimPrefix(deadURL(t), "http://"), "/mcp")
+	dead := "redis://:sesame@" + testport.Closed
 	for _, tc := range []struct{ says, url, keys string }{
 		{"unknown", "s3://bucket", ""},
 		{"names no file", "file:", ""},

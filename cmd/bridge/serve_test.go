@@ -20,7 +20,7 @@ func TestPortTakenNamesThePortAndAnother(t *testing.T) {
 	}
 	defer taken.Close()
 	address := taken.Addr().String()
-	err = fails(t, nil, "serve", "--upstream", deadURL(t), "--listen", address)
+	err = fails(t, nil, "serve", "--upstream", deadURL, "--listen", address)
 	want := address + " is taken by another program; stop that one, or choose another address with --listen " +
 		"127.0.0.1:"
 	if !strings.HasPrefix(err.Error(), want) || exitCode(err) != exitFailure {
@@ -53,7 +53,7 @@ func TestWrongCommandLines(t *testing.T) {
 }
 
 func TestUnreachableUpstreamIsWarnedAboutAndDoesNotStopTheBridge(t *testing.T) {
-	p := start(t, "serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0")
+	p := start(t, "serve", "--upstream", deadURL, "--listen", "127.0.0.1:0")
 	p.expect("connection refused")
 	p.expect("the bridge keeps trying")
 	if status, body := p.get("/healthz"); status != http.StatusOK {
@@ -164,13 +164,13 @@ func TestUnixSocketIsServedAndADeadOneReplaced(t *testing.T) {
 	}
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
-	p := start(t, "serve", "--upstream", deadURL(t), "--listen", "unix:"+path)
+	p := start(t, "serve", "--upstream", deadURL, "--listen", "unix:"+path)
 	conn, err := net.Dial("unix", p.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
-	if err := fails(t, nil, "serve", "--upstream", deadURL(t), "--listen", "unix:"+path); !strings.Contains(err.Error(), "is taken") {
+	if err := fails(t, nil, "serve", "--upstream", deadURL, "--listen", "unix:"+path); !strings.Contains(err.Error(), "is taken") {
 		t.Errorf("a second bridge on the socket fails with %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestUnixSocketIsServedAndADeadOneReplaced(t *testing.T) {
 func TestSocketThatCannotBeMadeNamesItsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	missing := "unix:" + filepath.Join(dir, "no", "s")
-	err := fails(t, nil, "serve", "--upstream", deadURL(t), "--listen", missing)
+	err := fails(t, nil, "serve", "--upstream", deadURL, "--listen", missing)
 	want := "the directory of " + missing + " does not exist; create it, or choose another path with --listen unix:OTHER-PATH"
 	if err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

@@ -74,7 +74,7 @@ func TestStdioEndsWhenAskedTo(t *testing.T) {
 	defer send.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, []string{"stdio", "--upstream", deadURL(t)}, surroundings{in: in, out: io.Discard, err: io.Discard}); err != nil {
+	if err := run(ctx, []string{"stdio", "--upstream", deadURL}, surroundings{in: in, out: io.Discard, err: io.Discard}); err != nil {
 		t.Error(err)
 	}
 }
@@ -88,7 +88,7 @@ func TestStdioEndsQuietlyWhenTheClientIsGone(t *testing.T) {
 	in, send := io.Pipe()
 	defer send.Close()
 	go func() { _, _ = io.WriteString(send, initialize+"\n") }()
-	if err := run(t.Context(), []string{"stdio", "--upstream", deadURL(t)}, surroundings{in: in, out: gone{}, err: io.Discard}); err != nil {
+	if err := run(t.Context(), []string{"stdio", "--upstream", deadURL}, surroundings{in: in, out: gone{}, err: io.Discard}); err != nil {
 		t.Error(err)
 	}
 }

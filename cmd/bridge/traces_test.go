@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // spansOf makes a call of three rounds with two questions through a bridge that traces,
@@ -131,7 +132,7 @@ func TestAnUnsampledCallPassesAsItCame(t *testing.T) {
 }
 
 func TestVariablesOfTracesThatAreWrongEndTheStart(t *testing.T) {
-	err := fails(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_TRACES_SAMPLER=odd"}, "serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0")
+	err := fails(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_TRACES_SAMPLER=odd"}, "serve", "--upstream", deadURL, "--listen", "127.0.0.1:0")
 	if !strings.Contains(err.Error(), "OTEL_TRACES_SAMPLER") {
 		t.Error(err)
 	}
@@ -143,7 +144,10 @@ func TestARealCollectorTakesTheSpans(t *testing.T) {
 	if program == "" {
 		t.Skip("OTEL_COLLECTOR does not name a collector; `.ci/run traces` builds one")
 	}
-	address := strings.TrimSuffix(strings.TrimPrefix(deadURL(t), "http://"), "/mcp")
+	address, err := testport.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	collector := exec.CommandContext(ctx, program, address)

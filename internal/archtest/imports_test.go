@@ -126,7 +126,7 @@ var mayImport = map[string][]string{
 
 // beside lists the trees that are no part of the program: only each other and
 // tests import them.
-var beside = []string{"internal/archtest", "internal/carriertest", "internal/compat", "internal/peers", "internal/redistest", "internal/testbridge", "internal/testcert", "internal/testmode", "internal/testprocess", "internal/wiretest", "bench", "deploy", "test"}
+var beside = []string{"internal/archtest", "internal/carriertest", "internal/compat", "internal/peers", "internal/redistest", "internal/testbridge", "internal/testcert", "internal/testmode", "internal/testport", "internal/testprocess", "internal/wiretest", "bench", "deploy", "test"}
 
 // owners says who alone may import a package; it covers every package, tests
 // excepted.

@@ -1,11 +1,11 @@
 package mount
 
 import (
-	"net"
 	"net/http"
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // Whichever way a request went to a server that is gone, somebody looks.
@@ -45,7 +45,7 @@ func TestRequestsThatFindNobodySaySo(t *testing.T) {
 				t.Error("it says so while the server is there")
 			default:
 			}
-			become("http://" + closedPort(t))
+			become("http://" + testport.Closed)
 			start.ask(t, url, session)
 			select {
 			case <-m.Away():
@@ -54,15 +54,4 @@ func TestRequestsThatFindNobodySaySo(t *testing.T) {
 			}
 		})
 	}
-}
-
-// closedPort is an address where nobody listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

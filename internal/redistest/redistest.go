@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // Server is a running server.
@@ -43,7 +46,11 @@ func Start(t testing.TB, args ...string) *Server {
 	if s.program == "" {
 		t.Skip("left out: neither redis-server nor valkey-server is in PATH (apt-get install redis-server)")
 	}
-	s.Port = freePort(t)
+	address, err := testport.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Port = int(netip.MustParseAddrPort(address).Port())
 	t.Cleanup(s.Kill)
 	s.Restart()
 	return s
@@ -166,20 +173,5 @@ func (s *Server) Must(words ...string) {
 	s.t.Helper()
 	if reply := s.Do(words...); strings.HasPrefix(reply, "-") {
 		s.t.Fatalf("%s: %s", words[0], reply)
-	}
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
-		if port < 55000 { // a node of a cluster listens 10000 above, too
-			return port
-		}
 	}
 }

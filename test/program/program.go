@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // Bridge is the program under test.
@@ -38,7 +40,7 @@ func Start(ctx context.Context, binary, upstream string, flags ...string) (*Brid
 			return nil, fmt.Errorf("the bridge cannot be built (run this from the repository's root): %w", err)
 		}
 	}
-	address, err := freeAddress(ctx)
+	address, err := testport.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -56,15 +58,6 @@ func Start(ctx context.Context, binary, upstream string, flags ...string) (*Brid
 	}
 	b.Stop()
 	return nil, errors.New("the bridge does not listen")
-}
-
-// freeAddress returns a port of loopback that nobody listens on.
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // Resident returns how much memory the process has now, and how much it had at most, in

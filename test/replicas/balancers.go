@@ -7,13 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // Both balancers take the replicas in turn, without affinity.
 
 // balance starts a balancer in front of all replicas.
 func (b *stand) balance(name string, write func(string) (string, []string, error)) error {
-	address, err := freeAddress()
+	address, err := testport.Free()
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -112,19 +111,3 @@ func find(names ...string) (string, error) {
 	}
 	return "", fmt.Errorf("none of %s is there (apt-get install %s)", strings.Join(names, ", "), names[0])
 }
-
-// freeAddress returns a port of loopback that nobody listens on, and that is given to no
-// connection of the machine in between.
-func freeAddress() (string, error) {
-	for port := nextPort; port < 30000; port++ {
-		address := fmt.Sprintf("127.0.0.1:%d", port)
-		if l, err := net.Listen("tcp", address); err == nil {
-			nextPort = port + 1
-			return address, l.Close()
-		}
-	}
-	return "", errors.New("no port is free")
-}
-
-// nextPort is below those that connections are given.
-var nextPort = 20000 + os.Getpid()%8000

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // stand is everything that a run needs: a server, bridges that share a store, and
@@ -84,7 +86,7 @@ func (b *stand) process(name, program, address string, args ...string) *process 
 
 // replica returns a bridge that was not started yet.
 func (b *stand) replica(s *settings, name string, flags ...string) (*replica, error) {
-	address, err := freeAddress()
+	address, err := testport.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +126,7 @@ func (b *stand) startRedis() error {
 	if err != nil {
 		return err
 	}
-	address, err := freeAddress()
+	address, err := testport.Free()
 	if err != nil {
 		return err
 	}
@@ -136,7 +138,7 @@ func (b *stand) startRedis() error {
 }
 
 func (b *stand) addReplica(s *settings, i int, keys string) error {
-	listen, err := freeAddress()
+	listen, err := testport.Free()
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -173,13 +174,7 @@ func TestLongHeaderLinesAndValues(t *testing.T) {
 }
 
 func TestARefusedDialSaysThatNothingWasSent(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	_ = ln.Close()
-	_, err = newTestClient(t, addr).Do(t.Context(), request("{}"))
+	_, err := newTestClient(t, testport.Closed).Do(t.Context(), request("{}"))
 	failed, ok := errors.AsType[*Error](err)
 	if !ok || failed.Op != OpDial || failed.Sent {
 		t.Fatalf("error %v", err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/testport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -157,16 +158,11 @@ func TestTheDeadlineOfTheCallIsATimeout(t *testing.T) {
 }
 
 func TestUnreachableSaysWhyAndThatNothingWasSent(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + ln.Addr().String() + "/mcp?token=secret"
-	_ = ln.Close()
+	const url = "http://" + testport.Closed + "/mcp?token=secret"
 	eachTransport(t, func(t *testing.T, opt Options) {
 		_, err := newClient(t, url, opt).Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
 		f, ok := err.(*upstream.Failure)
-		if !ok || f.Cause != upstream.Unreachable || f.Sent || !strings.Contains(f.Error(), "refused") || !strings.Contains(f.Error(), ln.Addr().String()) || strings.Contains(f.Error(), "secret") {
+		if !ok || f.Cause != upstream.Unreachable || f.Sent || !strings.Contains(f.Error(), "refused") || !strings.Contains(f.Error(), testport.Closed) || strings.Contains(f.Error(), "secret") {
 			t.Fatalf("error %v", err)
 		}
 	})

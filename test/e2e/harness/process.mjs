@@ -80,10 +80,19 @@ export const ended = (pid, what) =>
     }
   }, `the end of ${what}`);
 
+let nextPort = Math.floor(Math.random() * 10000);
+
+/**
+ * A port on which nobody listens, of those that systems hand out to no connection and to no
+ * listener on port 0: nobody takes it before it is used.
+ */
 export async function freePort() {
-  const probe = createServer();
-  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
+  for (;;) {
+    const port = 10000 + (nextPort++ % 10000);
+    const probe = createServer();
+    const free = await new Promise((resolve) => probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)));
+    if (!free) continue;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
 }
