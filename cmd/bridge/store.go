@@ -201,6 +201,9 @@ func records(ctx context.Context, s store.Store, most int) (notes []string, err 
 	if found.Foreign > 0 {
 		notes = append(notes, fmt.Sprintf("store: the keys do not open %d of the %d records that were looked at; their sessions are left alone until they expire", found.Foreign, found.Records))
 	}
+	if found.Older > 0 {
+		notes = append(notes, fmt.Sprintf("store: %d of the %d records that were looked at need another of store.keys than the first", found.Older, found.Records))
+	}
 	if found.Newer > 0 {
 		notes = append(notes, fmt.Sprintf("store: a newer version of the bridge wrote %d of the %d records that were looked at; they are left alone", found.Newer, found.Records))
 	}

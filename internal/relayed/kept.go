@@ -85,7 +85,7 @@ func (s *Sessions) load(ctx context.Context, id string, who Owner) (*session, er
 		one.saved.Store(true)
 		one.began.Store(kept.Began.UnixNano())
 		one.looked.Store(time.Now().UnixNano())
-		s.touch(ctx, one)
+		s.liveOn(ctx, one, &found)
 		s.put(one)
 	}
 	return one, nil
@@ -122,7 +122,8 @@ func (s *Sessions) isCurrent(ctx context.Context, one *session) (bool, error) {
 	if !one.saved.Load() {
 		return true, s.save(ctx, one, lookTimeout)
 	}
-	switch kept, _, err := s.read(s.of(ctx, one.owner.Tenant), one.id, lookTimeout); {
+	kept, found, err := s.read(s.of(ctx, one.owner.Tenant), one.id, lookTimeout)
+	switch {
 	case err != nil:
 		s.report("looking at a relayed session", err)
 		return true, err
@@ -130,17 +131,24 @@ func (s *Sessions) isCurrent(ctx context.Context, one *session) (bool, error) {
 		return false, nil
 	}
 	if now.UnixNano()-one.touched.Load() >= int64(s.touchEvery()) {
-		s.touch(ctx, one)
+		s.liveOn(ctx, one, &found)
 	}
 	return true, nil
 }
 
-// touch has a record live on.
-func (s *Sessions) touch(ctx context.Context, one *session) {
+// liveOn has a record live on, under the first of the keys by then.
+func (s *Sessions) liveOn(ctx context.Context, one *session, found *store.Record) {
 	one.touched.Store(time.Now().UnixNano())
 	one.room.Renew(s.ttl())
 	s.report("touching a relayed session", within(ctx, lookTimeout, func(ctx context.Context) error {
-		return s.opt.Store.Touch(ctx, store.Touch{Session: s.name(one.id), TTL: s.ttl()})
+		if !found.Older {
+			return s.opt.Store.Touch(ctx, store.Touch{Session: found.Session, TTL: s.ttl()})
+		}
+		err := s.opt.Store.Commit(ctx, found.Session, store.Change{Kind: store.Session, Replaces: found.Version, TTL: s.ttl(), Value: found.Value})
+		if _, changed := errors.AsType[*store.ConflictError](err); changed { // by somebody who had it live on
+			return nil
+		}
+		return err
 	}))
 }
 

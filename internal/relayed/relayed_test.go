@@ -447,3 +447,27 @@ func TestASessionThatIsMetIsInUse(t *testing.T) {
 		}
 	})
 }
+
+// What is in use outlives the key it began under, which is taken away when what is not has expired.
+func TestASessionInUseOutlivesTheKeyItBeganUnder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := store.NewMemory(100)
+		under := func(keys ...store.Key) *Sessions {
+			sealed, err := store.NewSealed(inner, keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return New(Options{Capacity: 16, Idle: 40 * time.Minute, Guarded: true, Store: sealed, Scope: "/mcp"})
+		}
+		before, after := store.Key{1}, store.Key{2}
+		s := under(before)
+		s.Open(t.Context(), "s", ada)
+		s.Close()
+		s = under(after, before)
+		finds(t, "with both keys", s, "s", ada, true)
+		s.Close()
+		s = under(after)
+		defer s.Close()
+		finds(t, "without the old key", s, "s", ada, true)
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -44,9 +45,10 @@ type keeper struct {
 	crowded zerolog.Logger // for lines about who has no room in it
 	late    lateCalls      // that have ended, and that it has still
 
-	astray  atomic.Bool            // calls were left to the store, and nobody has noted when they are due
-	resting map[*Session]time.Time // that left the table, and since when nobody is in them; of the goroutine that unloads
-	spell   atomic.Pointer[spell]
+	resealing atomic.Bool            // sessions are written anew
+	astray    atomic.Bool            // calls were left to the store, and nobody has noted when they are due
+	resting   map[*Session]time.Time // that left the table, and since when nobody is in them; of the goroutine that unloads
+	spell     atomic.Pointer[spell]
 
 	mu     sync.Mutex
 	closed bool                // nothing more begins
@@ -63,6 +65,7 @@ const (
 	lastMoments  = 4 * time.Second // for all operations, once the process is about to end
 	tryAgain     = 200 * time.Millisecond
 	touchBatch   = 1000 // sessions touched in one round trip
+	resealAtOnce = 16   // sessions written anew at the same time
 	endsWaiting  = 1024 // sessions whose records are about to be removed; the others' expire
 
 	changesWaiting = 4096 // sessions that are about to be looked at; the others' next request does
@@ -214,6 +217,22 @@ func (k *keeper) touch() {
 	for part := range slices.Chunk(used, touchBatch) {
 		k.report("touching sessions", k.touchAll(part))
 	}
+	if k.resealing.CompareAndSwap(false, true) { // else the next touch finds what is left
+		k.running.Go(func() { k.reseal(used); k.resealing.Store(false) })
+	}
+}
+
+// reseal has the records of sessions written anew that are under another key than the first: what is in use outlives
+// any time after which an operator may take that away. What cannot be written now is in its turn once more.
+func (k *keeper) reseal(used []*Session) {
+	var some errgroup.Group
+	some.SetLimit(resealAtOnce)
+	for _, s := range used {
+		if s.stored.older.Load() && k.ctx.Err() == nil {
+			some.Go(func() error { s.Changed(); return nil }) // the log tells of failures
+		}
+	}
+	_ = some.Wait()
 }
 
 // ttlOf is how long a session's record outlives now: its calls need it. Where one does longer than it would

@@ -115,3 +115,9 @@ func (set *Set) Principal(r *http.Request) string {
 	}
 	return hashPrincipal(r)
 }
+
+// actorOf is who a session is of, where no request of theirs is at hand.
+func actorOf(s *Session) downstream.Caller {
+	bound := s.owner()
+	return downstream.Caller{Authorization: bound.auth, Principal: bound.principal, Also: bound.also, Session: s.rec.ID, Account: s.account}
+}

@@ -25,9 +25,10 @@ type sessionRecord struct {
 	Payer         string      `json:"payer,omitempty"`   // in whose share of the store it is counted; "": in nobody's, or an older bridge's
 	Relayed       bool        `json:"relayed,omitempty"` // it is a server's own: package internal/relayed
 
-	size int           // of one that was read
-	ttl  time.Duration // of one that was read
-	sum  digest        // of one that was read
+	size  int           // of one that was read
+	ttl   time.Duration // of one that was read
+	sum   digest        // of one that was read
+	older bool          // what store.Record says of one that was read
 }
 
 // digest tells records of a session from each other.

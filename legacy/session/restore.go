@@ -67,7 +67,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if len(record.Also) > 0 {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})
 	}
-	s.stored.version, s.stored.auth, s.stored.principal = version, record.Authorization, record.Principal
+	s.stored.readLocked(version, record)
 	k.rememberLocked(s, record.Conversation)
 	s.stored.waiting.adopt(record.Waiting)
 	s.stored.span.found(record.ttl, k.ttl(), k.touchEvery(), k.shared)
@@ -172,7 +172,7 @@ func (k restorer) get(ctx context.Context, id string, certain bool) (*sessionRec
 	if err != nil {
 		return nil, 0, err
 	}
-	record.size, record.ttl, record.sum = len(found.Value), found.TTL, sha256.Sum256(found.Value)
+	record.size, record.ttl, record.sum, record.older = len(found.Value), found.TTL, sha256.Sum256(found.Value), found.Older
 	return record, found.Version, nil
 }
 

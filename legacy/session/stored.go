@@ -28,6 +28,7 @@ import (
 type stored struct {
 	stale    atomic.Bool            // another replica may have changed the record
 	deleted  atomic.Bool            // its client ends it here, of which the store tells, too
+	older    atomic.Bool            // what store.Record says of the record
 	takeover sync.Mutex             // one call is taken over at a time
 	name     atomic.Pointer[string] // see keeper.nameOf
 
@@ -141,6 +142,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	switch {
 	case err == nil:
 		s.stored.version++
+		s.stored.older.Store(false)
 		s.stored.auth, s.stored.principal = owner.auth, owner.principal
 		s.stored.unsure = nil
 		k.rememberLocked(s, conversation)
@@ -159,6 +161,12 @@ func (s *stored) unsureLocked(value []byte) {
 		s.unsure = s.unsure[1:]
 	}
 	s.unsure = append(s.unsure, sha256.Sum256(value))
+}
+
+// readLocked notes which record the session is as of.
+func (s *stored) readLocked(version uint64, record *sessionRecord) {
+	s.version, s.auth, s.principal = version, record.Authorization, record.Principal
+	s.older.Store(record.older)
 }
 
 func (k *keeper) rememberLocked(s *Session, conversation []byte) {
@@ -238,7 +246,7 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	if owner := s.owner(); others && (owner.auth != record.Authorization || owner.principal != record.Principal) {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1, record.Also})
 	}
-	s.stored.version, s.stored.auth, s.stored.principal = version, record.Authorization, record.Principal
+	s.stored.readLocked(version, record)
 	k.rememberLocked(s, record.Conversation)
 	return nil
 }
@@ -386,16 +394,4 @@ func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address, s
 	tell, err = k.set.opt.Calls.GiveUp(s, actorOf(s), &r)
 	k.report("ending a call with its session", err)
 	return tell, nil
-}
-
-func tellAll(tell []func()) {
-	for _, one := range tell {
-		one()
-	}
-}
-
-// actorOf is who a session is of, where no request of theirs is at hand.
-func actorOf(s *Session) downstream.Caller {
-	bound := s.owner()
-	return downstream.Caller{Authorization: bound.auth, Principal: bound.principal, Also: bound.also, Session: s.rec.ID, Account: s.account}
 }

@@ -121,6 +121,7 @@ func (k unloader) unloadSessions() {
 		}
 	}
 	for part := range slices.Chunk(leaving, touchBatch) {
+		k.reseal(part)
 		err := k.touchAll(part)
 		if k.report("touching sessions", err); err != nil {
 			return

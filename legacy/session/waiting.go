@@ -83,3 +83,10 @@ func (k *waitingCalls) all() []waiting {
 	}
 	return nil
 }
+
+// tellAll tells a server of calls that nobody needs any more: see elsewhere.
+func tellAll(tell []func()) {
+	for _, one := range tell {
+		one()
+	}
+}

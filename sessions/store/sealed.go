@@ -161,7 +161,7 @@ func (s *Sealed) open(r *Record) {
 			return
 		}
 		if value, err := aead.Open(nil, nil, text, r.bound(nil, head)); err == nil {
-			r.Value, r.Err = value, nil
+			r.Value, r.Err, r.Older = value, nil, i > 0
 			return
 		}
 	}

@@ -103,6 +103,9 @@ type Record struct {
 	// Err says why Value can't be read, although there is a record: ErrForeign or
 	// ErrNewer. Such a record is to be left alone.
 	Err error
+	// Older says that it is sealed with another key than the first: whoever has it live on
+	// writes it anew, since such keys are taken away some day.
+	Older bool
 }
 
 // Change is one change of a Commit.

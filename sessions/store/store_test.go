@@ -111,7 +111,15 @@ func TestKeysRotate(t *testing.T) {
 	if value, err := read(t, rotating, "s", "f"); value != "old" || err != nil {
 		t.Errorf("got %q, %v", value, err)
 	}
+	wantOlder := func(want int) {
+		t.Helper()
+		if found, err := store.Verify(t.Context(), rotating, 10); err != nil || found.Older != want {
+			t.Errorf("another key than the first is needed for %d records, %v", found.Older, err)
+		}
+	}
+	wantOlder(1)
 	put(t, rotating, "s", "f", "new")
+	wantOlder(0)
 	wantSealed(t, seal(t, inner, 1), "s", "f", store.ErrForeign)
 	if value, err := read(t, seal(t, inner, 2), "s", "f"); value != "new" || err != nil {
 		t.Errorf("the first key does not seal: got %q, %v", value, err)

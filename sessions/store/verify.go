@@ -11,6 +11,7 @@ type Findings struct {
 	Records int // that were looked at
 	Foreign int // that none of the keys opens
 	Newer   int // that a newer version of the bridge wrote
+	Older   int // that only another key than the first opens
 }
 
 // verifyBatch is how many records are asked for at once.
@@ -53,6 +54,8 @@ func (f *Findings) count(records []Record) {
 			f.Foreign++
 		case errors.Is(records[i].Err, ErrNewer):
 			f.Newer++
+		case records[i].Older:
+			f.Older++
 		}
 	}
 }
