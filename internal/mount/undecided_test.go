@@ -202,6 +202,9 @@ func TestACallThatIsCancelledWhileItWaitsIsNotTheServers_A16(t *testing.T) {
 	page := m.agent.Invite(patience(t), authorize.Refusal{Status: http.StatusUnauthorized}).Error() // the one that is under way
 	cancel()
 	<-done
+	if err := client.Ping(patience(t), nil); err != nil { // the bridge has read the cancellation before it
+		t.Fatal(err)
+	}
 	browse(t, page)
 	client.WaitFor(t, patience(t), "notifications/tools/list_changed", 1)
 	list, err := client.ListTools(patience(t), nil)
