@@ -48,6 +48,9 @@ func countTrips(t *testing.T, server *redistest.Server) *tripCounter {
 	return c
 }
 
+// isItThere is what is asked on a connection that was silent for a second, whatever calls there are.
+const isItThere = "*1\r\n$4\r\nPING\r\n"
+
 // pass hands on what a bridge asks.
 func (c *tripCounter) pass(in, out net.Conn) {
 	defer func() { _ = out.Close() }()
@@ -57,7 +60,9 @@ func (c *tripCounter) pass(in, out net.Conn) {
 		if err != nil {
 			return
 		}
-		c.trips.Add(1)
+		if string(buf[:n]) != isItThere {
+			c.trips.Add(1)
+		}
 		if _, err := out.Write(buf[:n]); err != nil {
 			return
 		}
