@@ -27,6 +27,8 @@ type Peer interface {
 type Offer struct {
 	Versions []string
 	HTTPSSE  bool // it is reached only over HTTP+SSE, the transport of 2024-11-05
+	// Refused is how it demands credentials for the answer; nil: it does not.
+	Refused error
 }
 
 // Outcome is what server/discover came to: exactly one of Result, Error and
@@ -95,6 +97,9 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict
 
 func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
 	offer := peer.LegacyOffer(ctx)
+	if offer.Refused != nil { // there may be a server of any era behind that
+		return Verdict{Era: Unknown, Err: offer.Refused}
+	}
 	v := Verdict{Era: Legacy, Versions: offer.Versions, HTTPSSE: offer.HTTPSSE}
 	if len(v.Versions) == 0 {
 		v.Err = fmt.Errorf("the upstream does not speak MCP %s (a wrong URL or command, or a server for older clients only): %w",

@@ -3,6 +3,7 @@ package mount
 import (
 	"bytes"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -164,6 +165,38 @@ func TestAGuardedServerIsJudgedByItsFirstClient_A16(t *testing.T) {
 	}
 	if got := (person{t, bridge, "two"}).status(session); got != http.StatusOK {
 		t.Errorf("as everything else that has a session it is the server's, which answers %d", got)
+	}
+}
+
+// So is one of HTTP+SSE that guards its stream and what is posted beside it, and has nothing where that is, as routers answer.
+func TestAnOldServerThatGuardsItsStreamAloneIsJudgedByItsFirstClient_A16(t *testing.T) {
+	old, err := url.Parse(newOldServer(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Transport: wire.Transport, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: old.Host}) }}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost && r.URL.RawQuery == "":
+			http.NotFound(w, r)
+		case r.Header.Get("Authorization") != "Bearer good":
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	_, bridge := serve(t, over(server.URL+"/sse"))
+	for range 2 { // the first one, and one of whom the verdict is known
+		if resp, text := (person{t, bridge, "bad"}).send("", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`); resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("who brings no good token gets %d %s", resp.StatusCode, text)
+		}
+		good := person{t, bridge, "good"}
+		session := good.opens()
+		if resp, text := good.send(session, listTools); resp.StatusCode != http.StatusOK || !strings.Contains(text, "grow") {
+			t.Errorf("the server's tools: %d %s", resp.StatusCode, text)
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 			return nil, signInFailure(ctx, err)
 		}
 		answer, err := s.Caller.Do(ctx, with(call, header), notify)
-		refused, ok := refusedCredentials(err, header)
+		refused, ok := s.refusal(waiting, call, header, err)
 		if !ok {
 			s.learn(call, answer)
 			return answer, err
@@ -118,6 +118,16 @@ func with(call *upstream.Call, header string) *upstream.Call {
 	own := *call
 	own.Authorization = header
 	return &own
+}
+
+// refusal returns the refusal behind a failure, if there is one that the agent has to look at. A server of HTTP+SSE may guard its
+// stream alone, and say to whatever is posted that there is nothing.
+func (s *signing) refusal(ctx context.Context, call *upstream.Call, header string, err error) (authorize.Refusal, bool) {
+	failure, ok := errors.AsType[*upstream.Failure](err)
+	if ok && failure.Cause == upstream.NotModern && (header == "" || call.Method == mcp.MethodDiscover) {
+		err = upstream.LegacyOffer(ctx, s.Caller, with(call, header)).Refused
+	}
+	return refusedCredentials(err, header)
 }
 
 // refusedCredentials returns the refusal that a failure is, if it is one that the

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -30,6 +31,39 @@ type there struct{ upstream.Caller }
 
 func (there) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
 	return nil, &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}
+}
+
+// behindItsStream is a server of HTTP+SSE that guards its stream alone.
+type behindItsStream struct{ upstream.Caller }
+
+func (behindItsStream) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+	return nil, &upstream.Failure{Cause: upstream.NotModern, Status: http.StatusNotFound}
+}
+
+func (behindItsStream) Silent() bool { return false }
+
+func (behindItsStream) LegacyOffer(context.Context, *upstream.Call) negotiate.Offer {
+	return negotiate.Offer{Refused: &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}}
+}
+
+// A server that says of what is posted that there is nothing, and wants credentials for its stream, is signed in to.
+func TestAServerThatGuardsItsStreamAloneIsSignedInTo(t *testing.T) {
+	i := issuer.New(t)
+	agent, err := authorize.New(authorize.Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Browser: []string{"true"},
+		Resources: &http.Client{Transport: &http.Transport{}}, Issuers: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	account := &signin.Account{Agent: agent, Wait: time.Millisecond, Heartbeat: time.Second}
+	caller := account.Caller(behindItsStream{}, func(context.Context) error { return nil })
+	if answer, err := caller.Do(t.Context(), &upstream.Call{Method: mcp.MethodDiscover, Params: []byte(`{}`)}, nil); err != nil || !signin.Guessed(answer.Result) {
+		t.Errorf("before anybody has signed in it is %+v, %v", answer, err)
+	}
+	_, err = caller.Do(t.Context(), &upstream.Call{Method: mcp.MethodToolsCall, Params: []byte(`{}`)}, nil)
+	if failure, ok := errors.AsType[*upstream.Failure](err); !ok || failure.Cause != upstream.SignIn {
+		t.Errorf("a call gets %v", err)
+	}
 }
 
 // While an authorization server answers nothing and the token is no good, calls end when their time to wait is over, and the

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -41,13 +42,16 @@ func (c *Client) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate
 		return negotiate.Offer{}
 	}
 	session, status := strings.Join(x.values(mcp.HeaderSessionID), ""), x.status()
-	ans, _ := once.receive(ctx, req, x, sink{})
+	ans, err := once.receive(ctx, req, x, sink{})
 	if session != "" {
 		t.endSession(ctx, req, session)
 	}
 	versions := upstream.Offered(ans)
-	if len(versions) == 0 && asksForHTTPSSE(status) && t.speaksHTTPSSE(ctx, req) {
-		return negotiate.Offer{Versions: []string{string(mcp.V20241105)}, HTTPSSE: true}
+	if len(versions) == 0 && asksForHTTPSSE(status) {
+		return once.httpSSEOffer(ctx, t, req)
+	}
+	if f, ok := errors.AsType[*upstream.Failure](err); ok && f.Cause == upstream.Unauthorized {
+		return negotiate.Offer{Refused: f}
 	}
 	return negotiate.Offer{Versions: versions}
 }
@@ -61,22 +65,28 @@ func asksForHTTPSSE(status int) bool {
 // maxEndpoint bounds the first event of a stream of HTTP+SSE, in bytes.
 const maxEndpoint = 16 << 10
 
-// speaksHTTPSSE reports a server of HTTP+SSE: the first event of its stream names the
-// endpoint to which clients post.
-func (t *netCarrier) speaksHTTPSSE(ctx context.Context, req *request) bool {
+// httpSSEOffer asks for the stream of HTTP+SSE, whose first event names the endpoint to which
+// clients post. A server may guard that alone, and know no POST here, whoever asks.
+func (c *Client) httpSSEOffer(ctx context.Context, t *netCarrier, req *request) negotiate.Offer {
 	hr := (&http.Request{Method: http.MethodGet, URL: t.url, Host: t.url.Host, Header: t.header(req)}).WithContext(ctx)
 	hr.Header.Del("Content-Type")
 	hr.Header.Set("Accept", "text/event-stream")
 	resp, err := t.transport.RoundTrip(hr)
 	if err != nil {
-		return false
+		return negotiate.Offer{}
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || http1.MediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
-		return false
+	challenge := resp.Header.Values("WWW-Authenticate")
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden && len(challenge) > 0:
+		return negotiate.Offer{Refused: c.unauthorized(resp.StatusCode, challenge)}
+	case resp.StatusCode != http.StatusOK || http1.MediaType(resp.Header.Get("Content-Type")) != "text/event-stream":
+		return negotiate.Offer{}
 	}
-	event, err := sse.NewDecoder(resp.Body, maxEndpoint).Next()
-	return err == nil && event.Type == "endpoint"
+	if event, err := sse.NewDecoder(resp.Body, maxEndpoint).Next(); err != nil || event.Type != "endpoint" {
+		return negotiate.Offer{}
+	}
+	return negotiate.Offer{Versions: []string{string(mcp.V20241105)}, HTTPSSE: true}
 }
 
 // endSession closes the session of a diagnostic handshake.

@@ -92,6 +92,29 @@ func TestA23RefusalsAndServerFailuresAreNoEvidence(t *testing.T) {
 	}
 }
 
+// They are none when the second look is refused, either, be it that of the handshake or of the stream of HTTP+SSE.
+func TestA23ARefusedSecondLookIsNoEvidence(t *testing.T) {
+	for name, refuses := range map[string]func(g *got) bool{
+		"the handshake": func(g *got) bool { return strings.Contains(string(g.body), `"initialize"`) },
+		"the stream":    func(g *got) bool { return g.method == http.MethodGet },
+	} {
+		eachTransport(t, func(t *testing.T, opt Options) {
+			p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) {
+				if refuses(g) {
+					w.Header().Set("WWW-Authenticate", "Bearer")
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				http.Error(w, "Cannot POST /sse", http.StatusNotFound)
+			})
+			v := probe(t, p.URL, opt)
+			if f := upstream.Refused(&v); v.Era != negotiate.Unknown || f == nil || f.Status != http.StatusUnauthorized || len(f.Challenge) != 1 {
+				t.Errorf("%s is refused: %+v", name, v)
+			}
+		})
+	}
+}
+
 // TestE42ProbeTellsLegacyServersThatRedirect, too.
 func TestE42ProbeTellsLegacyServersThatRedirect(t *testing.T) {
 	eachTransport(t, func(t *testing.T, opt Options) {

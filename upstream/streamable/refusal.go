@@ -72,9 +72,7 @@ func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
 	f := refused(status, "the upstream %s answered a request with HTTP %d", origin, status)
 	switch {
 	case status == 401 || status == 403:
-		f.Cause = upstream.Unauthorized
-		f.Challenge = x.values("Www-Authenticate")
-		f.Detail = "the upstream " + origin + " demands authorization (HTTP " + strconv.Itoa(status) + ")"
+		return c.unauthorized(status, x.values("Www-Authenticate"))
 	case status == 429 || status == 503:
 		f.Cause = upstream.Busy
 		f.RetryAfter = http1.RetryAfter(x.values("Retry-After"), time.Now())
@@ -90,6 +88,13 @@ func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
 		f.Cause = upstream.ServerError
 		f.Detail = "the upstream " + origin + " failed with HTTP " + strconv.Itoa(status)
 	}
+	return f
+}
+
+// unauthorized makes the Failure of a request that was refused for want of credentials.
+func (c *Client) unauthorized(status int, challenge []string) *upstream.Failure {
+	f := refused(status, "the upstream %s demands authorization (HTTP %d)", c.opt.origin(), status)
+	f.Cause, f.Challenge = upstream.Unauthorized, challenge
 	return f
 }
 
