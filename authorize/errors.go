@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"golang.org/x/oauth2"
@@ -86,11 +87,11 @@ func refusedToken(issuer string, err error) *Failure {
 		return passing(err, "the authorization server %s answered the request for a token with something else; nothing was lost, try again later, and tell its operator if it goes on", hostOf(issuer))
 	case !ok:
 		return passing(err, "the authorization server %s cannot be reached (%s); nothing was lost, try again later", hostOf(issuer), clip.Line(wellknown.Reason(err)))
-	case refused.ErrorCode == "" && refused.Response != nil && refused.Response.StatusCode >= 500:
+	case refused.ErrorCode == "" && refused.Response != nil && (refused.Response.StatusCode >= 500 || refused.Response.StatusCode == http.StatusTooManyRequests):
 		return passing(err, "the authorization server %s has a problem (HTTP %d); nothing was lost, try again later", hostOf(issuer), refused.Response.StatusCode)
 	case refused.ErrorCode == "" && refused.Response != nil:
 		return failf(err, "the authorization server %s refused (HTTP %d)", hostOf(issuer), refused.Response.StatusCode)
-	case refused.ErrorCode == "temporarily_unavailable" || refused.ErrorCode == "server_error":
+	case refused.ErrorCode == "temporarily_unavailable" || refused.ErrorCode == "server_error" || refused.ErrorCode == "slow_down":
 		return passing(err, "the authorization server %s has a problem (%s); nothing was lost, try again later", hostOf(issuer), clip.Line(refused.ErrorCode))
 	}
 	return failf(err, "the authorization server %s refused: %s", hostOf(issuer), quote(refused.ErrorCode, refused.ErrorDescription))

@@ -163,14 +163,15 @@ func TestRecordsOfNewerBridgesAreLeftAlone(t *testing.T) {
 func TestAnswerSurvivesAShortOutage_D15(t *testing.T) {
 	down := failure(&upstream.Failure{Cause: upstream.Unreachable, Detail: "refused"})
 	busy := failure(&upstream.Failure{Cause: upstream.Busy, Status: 503, Sent: true, RetryAfter: 3 * time.Second})
+	tokenless := failure(&upstream.Failure{Cause: upstream.SignIn, RetryAfter: time.Second}) // the authorization server is away
 	synctest.Test(t, func(t *testing.T) {
-		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), down, down, down, busy, result(booked))
+		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), down, down, down, busy, tokenless, result(booked))
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		c.answer(0, `{"action":"accept","content":{}}`)
 		if c.over() {
 			t.Fatal("the call ended at once")
 		}
-		pass(10 * time.Second)
+		pass(20 * time.Second)
 		c.result()
 		for _, call := range up.calls()[1:] {
 			if got := member(call, "inputResponses"); got != `{"q":{"action":"accept","content":{}}}` {
@@ -192,6 +193,32 @@ func TestAnswerSurvivesAShortOutage_D15(t *testing.T) {
 			t.Errorf("%d requests to a server that is down", len(up.calls()))
 		}
 	})
+}
+
+// What only a person can do about a sign-in is said at once; so is, in the first round, that there is no token just now.
+func TestAFailedSignInIsSaidAtOnce_D15(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asks bool
+		step step
+	}{
+		"a retry that needs a person": {true, failure(&upstream.Failure{Cause: upstream.SignIn})},
+		"a first round":               {false, failure(&upstream.Failure{Cause: upstream.SignIn, RetryAfter: time.Second})},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			steps := []step{tc.step}
+			if tc.asks {
+				steps = append([]step{inputRequired(`"s"`, question1("q"))}, tc.step)
+			}
+			conv, _ := session(t, Limits{}, steps...)
+			c := request(t, conv, "1", mcp.MethodToolsCall, book)
+			if tc.asks {
+				c.answer(0, `{"action":"accept","content":{}}`)
+			}
+			if !c.over() {
+				t.Errorf("%s: the call waits", name)
+			}
+		})
+	}
 }
 
 func TestEndedSessionsAnswerTheirCalls_DT19(t *testing.T) {

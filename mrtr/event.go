@@ -125,8 +125,8 @@ func Tick(reachable bool) Event { return Event{kind: tick, flag: reachable} }
 // Unsent says that the round in flight failed and provably never left (D-15).
 func Unsent(err error) Event { return Event{kind: unsent, err: err} }
 
-// Busy says that the server turned the round in flight away and asks for this much
-// patience; 0: it does not say how much.
+// Busy says that the server, or the one that signs in to it, turned the round in flight away and asks for
+// this much patience; 0: it does not say how much.
 func Busy(err error, after time.Duration) Event { return Event{kind: busy, err: err, after: after} }
 
 // Short says that there is no memory to send the round in flight with.

@@ -69,7 +69,8 @@ type Failure struct {
 	Status int
 	// Challenge has the WWW-Authenticate values of a 401 or 403, verbatim.
 	Challenge []string
-	// RetryAfter is the delay that a busy server asked for, 0 when unknown.
+	// RetryAfter is the delay that a busy server asked for, 0 when unknown. Of SignIn it says that
+	// what kept the bridge from it may go away by itself.
 	RetryAfter time.Duration
 	// Sent is false when the request provably never left (D-15): sending it
 	// again cannot execute it twice.

@@ -211,7 +211,7 @@ func (r *round) broke(err error) mrtr.Event {
 	failure, ok := errors.AsType[*upstream.Failure](err)
 	switch {
 	case !ok:
-	case failure.Cause == upstream.Busy && failure.RetryAfter > 0:
+	case (failure.Cause == upstream.Busy || failure.Cause == upstream.SignIn) && failure.RetryAfter > 0:
 		return mrtr.Busy(err, failure.RetryAfter)
 	case failure.Cause == upstream.NoMemory && !failure.Sent:
 		return mrtr.Short(err)

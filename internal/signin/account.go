@@ -113,6 +113,9 @@ func (s *signing) allows(ctx context.Context, call *upstream.Call, header string
 
 var errTooOften = errors.New("the server refused the bridge again after it had signed in; its operator should look at the scopes that it asks for")
 
+// passes is when an authorization server that has a problem is looked at again at the earliest, by a call that can wait.
+const passes = time.Second
+
 // with returns a call with credentials.
 func with(call *upstream.Call, header string) *upstream.Call {
 	own := *call
@@ -145,7 +148,11 @@ func signInFailure(ctx context.Context, err error) *upstream.Failure {
 	if ctx.Err() != nil {
 		return &upstream.Failure{Cause: upstream.Canceled, Err: context.Cause(ctx), Detail: "the call was cancelled while it waited for a sign-in"}
 	}
-	return &upstream.Failure{Cause: upstream.SignIn, Err: err, Detail: err.Error()}
+	f := &upstream.Failure{Cause: upstream.SignIn, Err: err, Detail: err.Error()}
+	if failed, ok := errors.AsType[*authorize.Failure](err); ok && failed.Passing {
+		f.RetryAfter = passes
+	}
+	return f
 }
 
 // await waits for credentials, and keeps the client of the request from giving up

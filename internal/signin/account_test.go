@@ -102,3 +102,34 @@ func TestAServerIsThereWhileItsLoginCannotBeRenewed(t *testing.T) {
 		}
 	})
 }
+
+// An authorization server that has a problem has calls that can wait for it wait; one that refuses does not.
+func TestWhatPassesAtAnAuthorizationServerIsToldApart(t *testing.T) {
+	i := issuer.New(t)
+	status := 0
+	refusing := roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodPost {
+			return http.DefaultTransport.RoundTrip(r)
+		}
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	})
+	for _, status = range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusForbidden} {
+		agent, err := authorize.New(authorize.Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Grant: authorize.ClientCredentials,
+			ClientID: "machine", ClientSecret: "hush", Issuer: strings.TrimSuffix(i.Endpoint(), "/mcp"),
+			Resources: &http.Client{Transport: &http.Transport{}}, Issuers: &http.Client{Transport: refusing}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		account := &signin.Account{Agent: agent, Wait: 5 * time.Second, Heartbeat: time.Second}
+		_, err = account.Caller(there{}, func(context.Context) error { return nil }).Do(t.Context(), &upstream.Call{Method: mcp.MethodToolsCall, Params: []byte(`{}`)}, nil)
+		agent.Close()
+		failure, ok := errors.AsType[*upstream.Failure](err)
+		if !ok || failure.Cause != upstream.SignIn || failure.RetryAfter > 0 != (status != http.StatusForbidden) {
+			t.Errorf("HTTP %d: %+v", status, failure)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
