@@ -18,12 +18,13 @@ import (
 
 // ledger accounts for every call: what ran on the server, and what its client got.
 type ledger struct {
-	mu       sync.Mutex
-	runs     map[string]int // by call and round
-	reported map[string]int // failures that the client was told of, by reason
-	done     map[trouble]int
-	ends     map[ending]int
-	faults   []string // what must not be, in words
+	mu        sync.Mutex
+	runs      map[string]int  // by call and round
+	cancelled map[string]bool // questions at which calls were
+	reported  map[string]int  // failures that the client was told of, by reason
+	done      map[trouble]int
+	ends      map[ending]int
+	faults    []string // what must not be, in words
 
 	doubles, crossings, revived int
 }
@@ -39,7 +40,7 @@ const (
 )
 
 func newLedger() *ledger {
-	return &ledger{runs: map[string]int{}, reported: map[string]int{}, done: map[trouble]int{}, ends: map[ending]int{}}
+	return &ledger{runs: map[string]int{}, cancelled: map[string]bool{}, reported: map[string]int{}, done: map[trouble]int{}, ends: map[ending]int{}}
 }
 
 // ran notes that a round was executed.
@@ -48,20 +49,20 @@ func (l *ledger) ran(nonce string, round int, once bool) {
 	defer l.mu.Unlock()
 	key := calls.Question(nonce, round)
 	l.runs[key]++
+	if l.cancelled[key] {
+		l.livesLocked("question " + key + ", whose call was cancelled")
+	}
 	if once && l.runs[key] > 1 {
 		l.doubles++
 		l.noteLocked("DOUBLED: " + key + " ran again")
 	}
 }
 
-// runsOf returns how many rounds of a call were executed.
-func (l *ledger) runsOf(p *plan) (n int) {
+// gaveUp notes that a call was cancelled at a question: no answer to that is to reach the server.
+func (l *ledger) gaveUp(question string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for round := range p.Rounds + 1 {
-		n += l.runs[calls.Question(p.Nonce, round)]
-	}
-	return n
+	l.cancelled[question] = true
 }
 
 // twice notes that something was delivered twice.
@@ -84,6 +85,10 @@ func (l *ledger) crossed(nonce, how string) {
 func (l *ledger) lives(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.livesLocked(what)
+}
+
+func (l *ledger) livesLocked(what string) {
 	l.revived++
 	l.noteLocked("ENDED AND GOES ON: " + what)
 }
