@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 )
 
 // anthropic speaks the messages API.
@@ -98,7 +99,7 @@ func messagesBlocks(content []block) ([]messagesBlock, error) {
 		case typeToolUse:
 			out = append(out, messagesBlock{Type: typeToolUse, ID: b.ID, Name: b.Name, Input: b.Input})
 		case typeToolResult:
-			inner, err := messagesBlocks(b.Content)
+			inner, err := messagesBlocks(inWords(b.Content))
 			if err != nil {
 				return nil, err
 			}
@@ -111,6 +112,17 @@ func messagesBlocks(content []block) ([]messagesBlock, error) {
 		}
 	}
 	return out, nil
+}
+
+// inWords has what a tool's result refers to as texts, where there are some.
+func inWords(content []block) []block {
+	out := slices.Clone(content)
+	for i := range out {
+		if text, ok := out[i].words(); ok {
+			out[i] = block{Type: typeText, Text: text}
+		}
+	}
+	return out
 }
 
 func (anthropic) response(body []byte) (*result, error) {

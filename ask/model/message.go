@@ -96,6 +96,13 @@ type block struct {
 	Content           []block         `json:"content,omitempty"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 	IsError           bool            `json:"isError,omitempty"`
+	URI               string          `json:"uri,omitempty"`      // resource_link
+	Resource          *resource       `json:"resource,omitempty"` // resource
+}
+
+type resource struct {
+	URI  string  `json:"uri"`
+	Text *string `json:"text,omitempty"` // nil: it is binary
 }
 
 // The types of content blocks.
@@ -105,6 +112,8 @@ const (
 	typeAudio      = "audio"
 	typeToolUse    = "tool_use"
 	typeToolResult = "tool_result"
+	typeLink       = "resource_link"
+	typeResource   = "resource"
 )
 
 // MarshalJSON keeps the text of an empty text block.
@@ -116,18 +125,37 @@ func (b block) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(b))
 }
 
-// plain is the text of a tool's result, for APIs that know no more.
-func (b *block) plain() string {
-	if len(b.Content) == 0 && b.StructuredContent != nil {
-		return string(b.StructuredContent)
+// words returns the text that says what a block of a tool's result does, if there is one.
+func (b *block) words() (text string, ok bool) {
+	switch {
+	case b.Type == typeText:
+		return b.Text, true
+	case b.Type == typeLink:
+		return strings.TrimSpace(b.Name + " " + b.URI), true
+	case b.Type == typeResource && b.Resource != nil && b.Resource.Text != nil:
+		return *b.Resource.Text, true
 	}
-	var parts []string
+	return "", false
+}
+
+// plain is a tool's result as a text, for APIs that know no more. Each block that is no text is one that
+// other has a text for.
+func (b *block) plain(other func(*block) (string, error)) (string, error) {
+	if len(b.Content) == 0 && b.StructuredContent != nil {
+		return string(b.StructuredContent), nil
+	}
+	parts := make([]string, len(b.Content))
 	for i := range b.Content {
-		if b.Content[i].Type == typeText {
-			parts = append(parts, b.Content[i].Text)
+		var ok bool
+		if parts[i], ok = b.Content[i].words(); ok {
+			continue
+		}
+		var err error
+		if parts[i], err = other(&b.Content[i]); err != nil {
+			return "", err
 		}
 	}
-	return strings.Join(parts, "\n")
+	return strings.Join(parts, "\n"), nil
 }
 
 // result is that of sampling/createMessage.
@@ -172,6 +200,11 @@ func unknown(api, what string) error {
 	return fmt.Errorf("the model's API (%s) has no words for content of type %q", api, what)
 }
 
+// outline is what a person gets to see of a block that is no text. The error is nil.
+func outline(b *block) (string, error) {
+	return fmt.Sprintf("[%s, %d bytes]", b.Type, len(b.Data)*3/4), nil
+}
+
 // maxPreview bounds what a person gets to see of a request, in bytes.
 const maxPreview = 20_000
 
@@ -195,9 +228,11 @@ func Preview(raw []byte, held *budget.Hold) (string, error) {
 			case typeToolUse:
 				fmt.Fprintf(&b, " [calls %s %s]", c.Name, c.Input)
 			case typeToolResult:
-				fmt.Fprintf(&b, " [result: %s]", c.plain())
+				text, _ := c.plain(outline) // which has one for any
+				fmt.Fprintf(&b, " [result: %s]", text)
 			default:
-				fmt.Fprintf(&b, " [%s, %d bytes]", c.Type, len(c.Data)*3/4)
+				text, _ := outline(c)
+				fmt.Fprintf(&b, " %s", text)
 			}
 		}
 		b.WriteString("\n\n")

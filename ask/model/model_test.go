@@ -3,6 +3,7 @@ package model_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -273,6 +274,50 @@ func TestUnknownContent(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "video") || s.requests != 0 {
 			t.Error(err)
 		}
+	}
+}
+
+// What a tool has answered reaches the model as a whole, or the request fails.
+func TestResultsOfTools(t *testing.T) {
+	const request = `{"maxTokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"t","isError":true,"content":[%s]}]}]}`
+	const readable = `{"type":"text","text":"a"},{"type":"resource","resource":{"uri":"file:///b","text":"b"}},{"type":"resource_link","name":"c","uri":"file:///c"}`
+	chat, messages := openAI(t, `{"model":"m","choices":[{"message":{"content":"ok"}}]}`), anthropic(t, `{"model":"m","content":[{"type":"text","text":"ok"}]}`)
+	for _, s := range []*stub{chat, messages} {
+		m := newModel(t, s, nil)
+		if _, err := m.Sample(t.Context(), fmt.Appendf(nil, request, readable), "", nil, new(budget.Hold)); err != nil {
+			t.Error(err)
+		}
+		for _, kind := range []string{"video", "resource"} {
+			_, err := m.Sample(t.Context(), fmt.Appendf(nil, request, `{"type":"`+kind+`","resource":{"uri":"file:///d","blob":"AAAA"}}`), "", nil, new(budget.Hold))
+			if err == nil || !strings.Contains(err.Error(), kind) || s.requests != 1 {
+				t.Errorf("%s is lost: %v", kind, err)
+			}
+		}
+	}
+	if _, err := newModel(t, chat, nil).Sample(t.Context(), fmt.Appendf(nil, request, `{"type":"image","data":"AAAA","mimeType":"image/png"}`), "", nil, new(budget.Hold)); err == nil || !strings.Contains(err.Error(), "image in a tool result") {
+		t.Errorf("an image is lost: %v", err)
+	}
+	if _, err := newModel(t, chat, nil).Sample(t.Context(), fmt.Appendf(nil, request, readable), "", nil, new(budget.Hold)); err != nil {
+		t.Error(err)
+	}
+	equal(t, chat.got["messages"], `[{"role":"tool","tool_call_id":"t","content":"Error: a\nb\nc file:///c"}]`)
+	if _, err := newModel(t, messages, nil).Sample(t.Context(), fmt.Appendf(nil, request, readable), "", nil, new(budget.Hold)); err != nil {
+		t.Error(err)
+	}
+	equal(t, messages.got["messages"], `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":[
+		{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c file:///c"}]}]}]`)
+	preview, err := model.Preview(fmt.Appendf(nil, request, readable+`,{"type":"image","data":"AAAA"}`), new(budget.Hold))
+	if err != nil || !strings.Contains(preview, "[result: a\nb\nc file:///c\n[image, 3 bytes]]") {
+		t.Errorf("a person sees %q, %v", preview, err)
+	}
+}
+
+// Some servers have no arguments for a tool without parameters.
+func TestCallsWithoutArguments(t *testing.T) {
+	s := openAI(t, `{"model":"m","choices":[{"message":{"tool_calls":[{"id":"t","type":"function","function":{"name":"now","arguments":""}}]},"finish_reason":"tool_calls"}]}`)
+	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(hello), "", nil, new(budget.Hold))
+	if err != nil || !strings.Contains(string(got), `"input":{}`) {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 

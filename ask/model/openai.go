@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -118,7 +119,11 @@ func chatMessages(m *message) ([]chatMessage, error) {
 			call.Function.Name, call.Function.Arguments = b.Name, string(b.Input)
 			spoken.ToolCalls = append(spoken.ToolCalls, call)
 		case typeToolResult:
-			results = append(results, chatMessage{Role: "tool", ToolCallID: b.ToolUseID, Content: b.plain()})
+			text, err := chatResult(b)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, chatMessage{Role: "tool", ToolCallID: b.ToolUseID, Content: text})
 		default:
 			return nil, unknown("OpenAI", b.Type)
 		}
@@ -132,6 +137,15 @@ func chatMessages(m *message) ([]chatMessage, error) {
 		return results, nil
 	}
 	return append(results, spoken), nil
+}
+
+// chatResult is the text of a tool's result: the API has no other content there, and no word for failure.
+func chatResult(b *block) (string, error) {
+	text, err := b.plain(func(b *block) (string, error) { return "", unknown("OpenAI", b.Type+" in a tool result") })
+	if b.IsError {
+		text = "Error: " + text
+	}
+	return text, err
 }
 
 // audioFormat is the API's name of a media type: audio/x-wav is wav, audio/mpeg mp3.
@@ -170,7 +184,7 @@ func (openAI) response(body []byte) (*result, error) {
 		content = append(content, block{Type: typeText, Text: text})
 	}
 	for _, call := range said.ToolCalls {
-		input := json.RawMessage(call.Function.Arguments)
+		input := json.RawMessage(cmp.Or(call.Function.Arguments, "{}")) // some servers say nothing of a tool without parameters
 		if !json.Valid(input) {
 			return nil, errors.New("a tool's arguments are no JSON")
 		}
