@@ -49,10 +49,10 @@ var mayImport = map[string][]string{
 	"observe/metrics":  {"observe", "translate", "mcp", "rawjson"},
 	"observe/admin":    {"internal/smallfile"},
 	"observe/traces":   {"internal/http1", "internal/smallfile", "observe", "mcp", "rawjson"},
-	"observe/report":   {"internal/smallfile"},
+	"observe/report":   {"internal/smallfile", "observe"},
 	"observe/record":   {"observe", "mcp", "rawjson"},
 	"observe/replay":   {"observe/record", "upstream", "mcp", "jsonrpc", "rawjson"},
-	"observe/terminal": {"internal/clip", "observe/record", "observe/view"},
+	"observe/terminal": {"internal/clip", "observe", "observe/record", "observe/view"},
 	"observe/diff":     {"mcp", "rawjson"},
 	"observe/view":     {"observe", "observe/diff", "observe/record", "translate", "mcp", "rawjson"},
 
@@ -81,7 +81,7 @@ var mayImport = map[string][]string{
 	"internal/roundtrip":  {"internal/http1"},
 	"internal/edge":       {"internal/budget", "internal/connlimit", "internal/hop", "internal/meter", "internal/smallfile", "internal/socket", "legacy/h1", "legacy/quiet", "legacy/web", "internal/logfield"},
 	"internal/fleet":      {"upstream", "mcp", "internal/mount", "internal/logfield"},
-	"internal/check":      {"internal/clip", "internal/http1", "downstream", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
+	"internal/check":      {"internal/clip", "internal/http1", "downstream", "observe", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
 
 	"sessions/store":           {"internal/fileowner", "internal/smallfile"},
 	"sessions/sessionstest":    {"sessions/store"},
