@@ -158,7 +158,7 @@ func ownPages(next http.Handler, at net.Addr) http.Handler {
 	if ip, ok := at.(*net.TCPAddr); ok && ip.IP.IsLoopback() {
 		hosts = nil
 	}
-	guard := web.NewGuard(hosts, nil, nil)
+	guard := web.NewGuard(hosts, nil, nil, zerolog.Nop())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if guard.Admit(w, r) {
 			next.ServeHTTP(w, r)

@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"legacy/stray":    {"downstream", "sessions/store"},
 	"legacy/stream":   {"internal/budget", "downstream", "legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "mcp", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
 	"legacy/quiet":    {"legacy/h1", "legacy/message", "legacy/web", "sessions", "internal/agenda", "internal/gate", "internal/http1", "internal/park"},
-	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/fault", "internal/gate"},
+	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/clip", "internal/fault", "internal/gate", "internal/logfield"},
 	"legacy/h1":       {"internal/http1", "internal/meter", "internal/roster", "internal/socket"},
 	"upstream/h1":     {"internal/http1", "internal/socket"},
 	"upstream/stdio":  {"upstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/fault", "internal/logfield", "internal/transport", "internal/budget", "internal/inorder"},
