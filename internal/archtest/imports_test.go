@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 	"internal/http1":      {},
 	"internal/roundtrip":  {"internal/http1"},
 	"internal/edge":       {"internal/budget", "internal/connlimit", "internal/hop", "internal/meter", "internal/smallfile", "internal/socket", "legacy/h1", "legacy/quiet", "legacy/web", "internal/logfield"},
-	"internal/fleet":      {"upstream", "mcp", "internal/mount", "internal/logfield"},
+	"internal/fleet":      {"upstream", "mcp", "jsonrpc", "internal/clip", "internal/mount", "internal/logfield", "legacy/web"},
 	"internal/check":      {"internal/clip", "internal/http1", "downstream", "observe", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
 
 	"sessions/store":           {"internal/fileowner", "internal/smallfile"},
