@@ -97,6 +97,8 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, from *sender, 
 	case s == nil && (forwarder{h}).relayed(w, r, nil, nil, nil):
 	case off:
 		web.WriteNotAllowed(w, "", allow)
+	case named == session.Nameless && web.IsPerson(r):
+		web.WriteForPeople(w)
 	case named == session.Nameless:
 		web.WriteNotAllowed(w, " without a session", "POST, OPTIONS")
 	case named == session.Unavailable:

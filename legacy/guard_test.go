@@ -1,8 +1,12 @@
 package legacy
 
 import (
+	"bytes"
 	"net/http"
+	"strings"
 	"testing"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -44,7 +48,8 @@ func TestHostAndOriginAreChecked_E11(t *testing.T) {
 		{"own origin under a wildcard proves nothing", []string{"*"}, nil, "evil.example", "http://evil.example", 403},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, p := serve(t, Options{AllowedHosts: tc.hosts, AllowedOrigins: tc.origins}, newFake())
+			var log bytes.Buffer
+			_, p := serve(t, Options{AllowedHosts: tc.hosts, AllowedOrigins: tc.origins, Logger: zerolog.New(&log)}, newFake())
 			r := p.request(http.MethodPost, initialize(mcp.V20251125))
 			r.Host = tc.host
 			if tc.origin != "" {
@@ -52,6 +57,9 @@ func TestHostAndOriginAreChecked_E11(t *testing.T) {
 			}
 			resp := p.do(r)
 			want(t, "status", resp.StatusCode, tc.status)
+			if tc.status != 200 {
+				namesWhatIsRefused(t, text(t, resp), &log, tc.host, tc.origin)
+			}
 			if tc.origin == "" || tc.status != 200 {
 				want(t, "CORS", resp.Header.Get("Access-Control-Allow-Origin"), "")
 				return
@@ -60,6 +68,29 @@ func TestHostAndOriginAreChecked_E11(t *testing.T) {
 			want(t, "CORS exposure", resp.Header.Get("Access-Control-Expose-Headers"), "Mcp-Session-Id, WWW-Authenticate")
 			want(t, "Vary", resp.Header.Get("Vary"), "Origin")
 		})
+	}
+}
+
+// namesWhatIsRefused checks that client and log are told which host or origin is not allowed, and which setting says so.
+func namesWhatIsRefused(t *testing.T, answer string, log *bytes.Buffer, host, origin string) {
+	t.Helper()
+	what, named := "host", host
+	if origin != "" {
+		what, named = "origin", origin
+	}
+	want(t, "answer", answer, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"`+what+" "+named+" is not allowed; see the setting allowed-"+what+`s","data":{"bridge":{}}}}`)
+	if line := log.String(); !strings.Contains(line, `"level":"info","`+what+`":"`+named+`"`) || !strings.Contains(line, "allowed-"+what+"s") {
+		t.Errorf("the log says %s", line)
+	}
+}
+
+func TestWhatIsRefusedIsBoundedAndPrintable_E11(t *testing.T) {
+	_, p := serve(t, Options{}, newFake())
+	r := p.request(http.MethodPost, initialize(mcp.V20251125))
+	r.Header.Set("Origin", "http://"+strings.Repeat("x", 500)+"\u202e")
+	answer := text(t, p.do(r))
+	if len(answer) > 400 || strings.Contains(answer, "\u202e") || !strings.Contains(answer, "allowed-origins") {
+		t.Errorf("it says %s", answer)
 	}
 }
 

@@ -54,7 +54,7 @@ type HTTP struct {
 func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	opt = opt.withDefaults()
 	h := &HTTP{
-		opt: opt, backend: backend, guard: web.NewGuard(opt.AllowedHosts, opt.AllowedOrigins, opt.Watch),
+		opt: opt, backend: backend, guard: web.NewGuard(opt.AllowedHosts, opt.AllowedOrigins, opt.Watch, opt.Logger),
 		notices: newNotices(opt.Logger),
 		pings:   agenda.New(min(opt.KeepAlive/3, opt.ParkAfter)),
 		gate:    gate.New(),

@@ -246,6 +246,13 @@ func TestGetWithoutASessionIs405(t *testing.T) {
 	want(t, "Allow", resp.Header.Get("Allow"), "POST, OPTIONS")
 	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"method is not allowed here without a session; use POST, OPTIONS","data":{"bridge":{}}}}`)
 	want(t, "DELETE", p.do(p.request("DELETE", "")).StatusCode, 405)
+	r := p.request(http.MethodGet, "")
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	resp = p.do(r)
+	want(t, "a browser", resp.StatusCode, 405)
+	if why := text(t, resp); !strings.Contains(why, "give this address to an MCP client") {
+		t.Errorf("a person is told %s", why)
+	}
 }
 
 // A late challenge is for the next request that the same credentials begin. What

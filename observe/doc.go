@@ -9,5 +9,5 @@
 //	                                   ▼              that opened, requests that are handed on
 //	                                Watcher           and requests to the server
 //
-// It holds types only. Nothing here knows Prometheus.
+// It holds types and words only. Nothing here knows Prometheus.
 package observe

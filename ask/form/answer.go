@@ -81,7 +81,7 @@ func (f *Field) value(given []string) ([]byte, string) {
 	}
 	if one == "" && !(len(given) > 0 && f.allowsEmpty()) {
 		if f.Required {
-			return nil, "This is needed."
+			return nil, "Please fill this in."
 		}
 		return nil, ""
 	}

@@ -111,7 +111,7 @@ func TestOnlyTheOptionsOfThePageCanBeChosen(t *testing.T) {
 			t.Errorf("%s: %d", given, status)
 		}
 	}
-	if status, body := post(t, c, link, guard, "f0=", "accept"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "This is needed.") {
+	if status, body := post(t, c, link, guard, "f0=", "accept"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "Please fill this in.") {
 		t.Errorf("none: %d", status)
 	}
 	if status, _ := post(t, c, link, guard, "f0=0", "accept"); status != http.StatusOK || d.answered() != `{"action":"accept","content":{"e":""}}` {

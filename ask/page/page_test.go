@@ -184,8 +184,22 @@ func TestEnds(t *testing.T) {
 	}
 	d.Withdraw(link)
 	d.Withdraw(link)
-	if status, body := get(t, c, link); status != http.StatusGone || !strings.Contains(body, "no longer open") {
+	if status, body := get(t, c, link); status != http.StatusGone || !strings.Contains(body, "no longer open") || !strings.Contains(body, "the bridge is being stopped") {
 		t.Errorf("%d %s", status, body)
+	}
+	if status, body := get(t, c, link+"x"); status != http.StatusNotFound || !strings.Contains(body, "the bridge was restarted") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// Nobody has to guess how long there is to answer, which fields must be filled in, and how the two ways not to answer differ.
+func TestThePageOfAQuestionSaysWhatToDo(t *testing.T) {
+	d, c := newDesk(t, 1), browser(t)
+	_, body := get(t, c, d.ask(page.Question{Server: "Flights", Deadline: time.Now().Add(10 * time.Minute)}))
+	for _, want := range []string{"You have 10 minutes left to answer.", "(required)", "Decline tells the server that you say no.", "Cancel tells it that you made no choice"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q:\n%s", want, body)
+		}
 	}
 }
 

@@ -141,9 +141,9 @@ func (d *Desk) over(w http.ResponseWriter, end outcome) {
 	case accepted, declined, cancelled:
 		d.say(w, http.StatusGone, "This question was answered", "A link can be used once. There is nothing left to do here.")
 	case withdrawn:
-		d.say(w, http.StatusGone, "This question is no longer open", "The server stopped waiting for an answer. If you still want what you asked for, ask for it again.")
+		d.say(w, http.StatusGone, "This question is no longer open", "Nobody waits for its answer any more: its time is over, the call has ended, or the bridge is being stopped. If you still want what you asked for, have your application make the call again.")
 	default:
-		d.say(w, http.StatusNotFound, "There is no such question", "The link is wrong, or very old. Copy it again, whole.")
+		d.say(w, http.StatusNotFound, "There is no such question", "The link is wrong or very old, or the bridge was restarted. Copy it again, whole; if that does not help, have your application make the call again.")
 	}
 }
 

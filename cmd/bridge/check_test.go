@@ -107,7 +107,7 @@ func TestCheckJudgesEachKindOfServer(t *testing.T) {
 		{"modern command", command("weather"), nil, true, "modern", 0, "era            modern (2026-07-28)"},
 		{"dual-era over HTTP", http("dual"), nil, true, "dual-era", 0, "speaks older revisions too"},
 		{"dual-era over HTTP, relayed", http("dual"), []string{"--legacy-relay", "always"}, true, "dual-era", 2, "2025-06-18     the server itself"},
-		{"dual-era command", command("dual"), nil, true, "dual-era", 0, "1 of 1 tools"},
+		{"dual-era command", command("dual"), nil, true, "dual-era", 0, "1 of 1 tool"},
 		{"legacy over HTTP", http("legacy"), nil, true, "legacy", 4, "a legacy server"},
 		{"legacy over HTTP, not relayed", http("legacy"), never, false, "legacy", 0, "it offers 2025-06-18"},
 		{"legacy command", command("legacy"), nil, true, "legacy", 4, "each to a process of its own"},

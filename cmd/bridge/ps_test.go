@@ -57,7 +57,7 @@ func desktop(t *testing.T) (environ []string, send io.Writer) {
 func TestPsShowsWhatADesktopClientsBridgeDoes(t *testing.T) {
 	environ, _ := desktop(t)
 	text := prints(t, environ, "ps")
-	for _, says := range []string{"stdio ", "ready", "person", "greet", "Waits for a person, who was asked for a form", "2025-06-18"} {
+	for _, says := range []string{"stdio ", "ready", "person", "greet", "Waits for a person, who was asked to fill in a form", "2025-06-18"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("no %q in\n%s", says, text)
 		}

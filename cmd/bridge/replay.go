@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/replay"
 	"github.com/mcpbridge/bridge/upstream/streamable"
@@ -136,7 +137,7 @@ func askAgain(ctx context.Context, opt *replaying, head record.Head, exchanges [
 			fmt.Fprintf(out, "         %s\n", clip.Printable(d))
 		}
 	})
-	fmt.Fprintf(out, "%d of %d answers are as recorded%s\n", count-differ, count, compared(head))
+	fmt.Fprintf(out, "%d of %s as recorded%s\n", count-differ, observe.Plural(count, "answer is", "answers are"), compared(head))
 	if err == nil && differ > 0 {
 		err = errDiffers
 	}
@@ -157,7 +158,7 @@ func ownPages(next http.Handler, at net.Addr) http.Handler {
 	if ip, ok := at.(*net.TCPAddr); ok && ip.IP.IsLoopback() {
 		hosts = nil
 	}
-	guard := web.NewGuard(hosts, nil, nil)
+	guard := web.NewGuard(hosts, nil, nil, zerolog.Nop())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if guard.Admit(w, r) {
 			next.ServeHTTP(w, r)

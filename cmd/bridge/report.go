@@ -27,11 +27,7 @@ server directly.`,
 			fmt.Fprintf(env.out, "%s\n\n", was.Summary())
 			for i := range was.Clients {
 				c := &was.Clients[i]
-				unit := "sessions"
-				if c.Modern {
-					unit = "requests"
-				}
-				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", clip.Printable(c.Name), clip.Printable(c.Version), clip.Printable(c.Revision), c.Sessions, unit, c.Last.Format(time.DateOnly), c.Verdict())
+				fmt.Fprintf(env.out, "%s %s, %s: %s, last on %s\n  %s\n", clip.Printable(c.Name), clip.Printable(c.Version), clip.Printable(c.Revision), c.Visits(), c.Last.Format(time.DateOnly), c.Verdict())
 			}
 			return nil
 		},

@@ -30,7 +30,7 @@ func TestTheReportSaysWhoNeedsTheBridge(t *testing.T) {
 	p.stop()
 	_ = p.wait() // its error is for the test to judge
 	text := prints(t, nil, "report", file)
-	for _, says := range []string{"1 need the bridge, and 1 could go direct", "2025-11-25: 1 sessions", "questions (2 answered)", "codex 2.0, 2026-07-28: 1 requests"} {
+	for _, says := range []string{"1 needs the bridge, and 1 could go direct", "2025-11-25: 1 session,", "questions (2 answered)", "codex 2.0, 2026-07-28: 1 request,"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("no %q in\n%s", says, text)
 		}

@@ -31,7 +31,7 @@ func protected(cfg *config.Config, m *config.Mount, watch observe.Watcher, with 
 	return resource.Relay(resource.RelayOptions{
 		Server: m.Upstream, Path: m.Path, Public: m.PublicURL, Log: log,
 		Servers: resourceClient(m, tlsConfig), Issuers: issuerClient(m, tlsConfig),
-		Admit: web.NewGuard(allowedHosts(cfg), cfg.AllowedOrigins, watch).Admit,
+		Admit: web.NewGuard(allowedHosts(cfg), cfg.AllowedOrigins, watch, log).Admit,
 		Party: func(r *http.Request) string { return web.Stranger(r.RemoteAddr) }, Memory: with.memory,
 	}), nil
 }

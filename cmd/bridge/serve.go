@@ -61,6 +61,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 		return err
 	}
 	defer s.with.close()
+	noteHosts(cfg, &log)
 	s.load = load
 	if load != nil {
 		signal.Notify(s.hangUp, syscall.SIGHUP)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sessions/boltstore"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -145,9 +146,9 @@ func listStored(ctx context.Context, s store.Store, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(table, "%d sessions, %d waiting calls", sessions, calls)
+	fmt.Fprintf(table, "%s, %s", observe.Plural(sessions, "session"), observe.Plural(calls, "waiting call"))
 	if unreadable > 0 {
-		fmt.Fprintf(table, ", %d records that these keys do not open or that a newer bridge wrote", unreadable)
+		fmt.Fprintf(table, ", %s that these keys do not open or that a newer bridge wrote", observe.Plural(unreadable, "record"))
 	}
 	fmt.Fprintln(table)
 	return nil

@@ -37,7 +37,7 @@ func TestStoredSessionsAreListedAndEnded(t *testing.T) {
 				k.kill()
 			}
 			text, err := says(t, append([]string{"sessions"}, of...)...)
-			if err != nil || !strings.Contains(text, "1 sessions, 1 waiting calls") || !strings.Contains(text, `"ask" waits since`) || !strings.Contains(text, "1 open") || !strings.Contains(text, "2025-11-25") {
+			if err != nil || !strings.Contains(text, "1 session, 1 waiting call\n") || !strings.Contains(text, `"ask" waits since`) || !strings.Contains(text, "1 open") || !strings.Contains(text, "2025-11-25") {
 				t.Fatalf("%v: %s", err, text)
 			}
 			for _, secret := range []string{k.session, "Ada", "Name?", "s1", strings.Trim(id, `"`)} {
@@ -79,7 +79,7 @@ func TestRunningBridgeListsAndEndsWhatItStores(t *testing.T) {
 			}
 			admin := []string{"--admin", k.flag("--admin.listen"), "--token-file", k.flag("--admin.token-file")}
 			text, err := says(t, append([]string{"sessions"}, admin...)...)
-			if err != nil || !strings.Contains(text, "1 sessions, 1 waiting calls") || !strings.Contains(text, `"ask" waits since`) || strings.Contains(text, k.session) {
+			if err != nil || !strings.Contains(text, "1 session, 1 waiting call\n") || !strings.Contains(text, `"ask" waits since`) || strings.Contains(text, k.session) {
 				t.Fatalf("%v: %s", err, text)
 			}
 			session := regexp.MustCompile(`(?m)^[A-Z2-7]{32}`).FindString(text)

@@ -242,6 +242,14 @@ func rateOptions(m *config.Mount) rates.Options {
 	}
 }
 
+// noteHosts says, once at the start, that requests are taken whatever they call the bridge.
+func noteHosts(cfg *config.Config, log *zerolog.Logger) {
+	if len(cfg.AllowedHosts) == 0 && !edge.IsLoopback(cfg.Listen) {
+		log.Info().Str("listen", cfg.Listen).
+			Msg("any host name is taken, since allowed-hosts is empty and the bridge does not listen on loopback: list the names that clients use to have requests with others refused")
+	}
+}
+
 // allowedHosts opens a bridge that does not listen on loopback to any host
 // name, unless the configuration names some: DNS rebinding is an attack on
 // servers that only the victim's own machine can reach.

@@ -57,3 +57,23 @@ func TestOnlyServersOverHTTPShareFileDescriptors(t *testing.T) {
 		t.Errorf("%d share them", n)
 	}
 }
+
+// A bridge that others reach takes any host name unless some are listed, which nobody would guess.
+func TestThatAnyHostIsTakenIsSaid_E11(t *testing.T) {
+	for _, tc := range []struct {
+		listen string
+		hosts  []string
+		said   bool
+	}{
+		{":8080", nil, true}, {"0.0.0.0:8080", nil, true},
+		{":8080", []string{"bridge.example.com"}, false}, {":8080", []string{"*"}, false},
+		{"127.0.0.1:8080", nil, false}, {"unix:/run/bridge.sock", nil, false},
+	} {
+		var out bytes.Buffer
+		log := zerolog.New(&out)
+		noteHosts(&config.Config{Listen: tc.listen, AllowedHosts: tc.hosts}, &log)
+		if said := strings.Contains(out.String(), "allowed-hosts"); said != tc.said {
+			t.Errorf("%s with %q: the log says %q", tc.listen, tc.hosts, out.String())
+		}
+	}
+}

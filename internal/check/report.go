@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // Report is what a look at a server found out.
@@ -141,7 +142,7 @@ func (r *Report) text() string {
 			line(c.Version, "the server itself: relayed unchanged")
 			continue
 		}
-		line(c.Version, "%d of %d tools; questions: %s", c.Tools, r.Tools, c.Questions)
+		line(c.Version, "%d of %s; questions: %s", c.Tools, observe.Plural(r.Tools, "tool"), c.Questions)
 		for _, o := range c.Omitted {
 			line("", "- without %s: %s", o.Tool, o.Reason)
 		}

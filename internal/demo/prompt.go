@@ -101,7 +101,7 @@ func (p *prompter) field(ctx context.Context, f field) (value any, action string
 		case text == "" && !f.required:
 			return nil, accept, nil
 		case text == "":
-			p.screen.say(yellow, "   ", "This one is needed.")
+			p.screen.say(yellow, "   ", "Please fill this in.")
 			continue
 		}
 		value, err := f.parse(text)

@@ -39,17 +39,6 @@ func newAddresses(trusted Proxies, next http.Handler, log zerolog.Logger) *addre
 	return a
 }
 
-// withoutTokens shortens what is long in a path, which may be all that it takes to answer a question.
-func withoutTokens(path string) string {
-	parts := strings.Split(path, "/")
-	for i, part := range parts {
-		if len(part) > 24 {
-			parts[i] = logfield.Short(part) + "…"
-		}
-	}
-	return strings.Join(parts, "/")
-}
-
 // ServeHTTP implements http.Handler.
 func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxies := a.trusted.Load()
@@ -62,7 +51,7 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Header = header
 	if line := logfield.Each(a.log.Debug()); line.Enabled() {
-		line.Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, withoutTokens(r.URL.Path)).Msg("request")
+		line.Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, logfield.PathOf(r)).Msg("request")
 	}
 	if r.ProtoMajor == 2 {
 		serveStream(a.next, w, r)

@@ -54,6 +54,7 @@ type Edge struct {
 	certificate *reloader // nil for plain HTTP
 	unused      unused
 	greedy      seldom
+	secretive   seldom // those who speak TLS to a plain listener
 }
 
 // Open opens the listener. Connections wait until Serve; an Edge that will not

@@ -49,7 +49,7 @@ func (e *Edge) tenant(from net.Addr) string {
 
 // newLedger has connections charged to their tenants.
 func (e *Edge) newLedger(opt *Options) *meter.Ledger {
-	return meter.New(opt.Memory, e.tenant, func(from net.Addr, why error) {
+	ledger := meter.New(opt.Memory, e.tenant, func(from net.Addr, why error) {
 		what := "connections of this address hold too much of limits.memory: they are answered 503, or closed"
 		if errors.Is(why, budget.ErrFull) { // which need not be this address's doing
 			what = "there is hardly any of limits.memory left: connections of this address, among others, are answered 503, or closed"
@@ -58,4 +58,11 @@ func (e *Edge) newLedger(opt *Options) *meter.Ledger {
 			opt.Log.Warn().Str(logfield.Remote, from.String()).Int("before", before).Msg(what)
 		})
 	})
+	ledger.OnHello(func(from net.Addr) { // its own error says nothing of the cause
+		e.secretive.say(func(before int) {
+			opt.Log.Info().Str(logfield.Remote, from.String()).Int("before", before).
+				Msg("a client spoke TLS (https://) to this listener of plain HTTP; give it an address with http://, or set tls.cert and tls.key")
+		})
+	})
+	return ledger
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/testcert"
 	"github.com/rs/zerolog"
 )
@@ -27,6 +28,32 @@ func TestListenerServesHTTPS(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
 		t.Errorf("it answers %s with %s", resp.Proto, resp.Status)
+	}
+}
+
+// A client's own error, such as "wrong version number", says nothing of the cause.
+func TestTheLogTellsOfTLSToAPlainListener(t *testing.T) {
+	for _, standard := range []bool{false, true} {
+		e, log := serve(t, from, Options{StandardHTTP: standard, Memory: budget.Of(1 << 30)})
+		for range 2 {
+			if conn, err := tls.Dial("tcp", e.Addr().String(), &tls.Config{InsecureSkipVerify: true}); err == nil {
+				t.Errorf("standard %t: TLS was spoken with %v", standard, conn.RemoteAddr())
+			}
+		}
+		log.expect(t, "a client spoke TLS (https://) to this listener of plain HTTP")
+		if n := strings.Count(log.String(), "spoke TLS"); n != 1 {
+			t.Errorf("standard %t: it says so %d times:\n%s", standard, n, log)
+		}
+	}
+	cert, key, _ := testcert.Write(t, t.TempDir(), 1)
+	e, log := serve(t, from, Options{TLS: Files{cert, key}, Memory: budget.Of(1 << 30)})
+	conn, err := tls.Dial("tcp", e.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if strings.Contains(log.String(), "spoke TLS") {
+		t.Errorf("where there is a certificate the log says %s", log)
 	}
 }
 

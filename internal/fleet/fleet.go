@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
 )
 
@@ -54,9 +55,10 @@ type Options struct {
 
 // Fleet is an http.Handler for all mounts and for health probes.
 type Fleet struct {
-	opt   Options
-	ready readiness
-	table atomic.Pointer[table]
+	opt     Options
+	strange zerolog.Logger // of requests that come to no mount
+	ready   readiness
+	table   atomic.Pointer[table]
 
 	stopping context.Context // no mount keeps its sessions any longer
 	stop     context.CancelFunc
@@ -72,7 +74,7 @@ type Fleet struct {
 
 // Open makes the mounts, or none.
 func Open(specs []Spec, opt Options) (*Fleet, error) {
-	f := &Fleet{opt: opt, known: map[*Member]map[string]http.Handler{}}
+	f := &Fleet{opt: opt, strange: logfield.Seldom(opt.Log), known: map[*Member]map[string]http.Handler{}}
 	f.ready.fleet = f
 	f.stopping, f.stop = context.WithCancel(context.Background())
 	f.cutting, f.cut = context.WithCancel(context.Background())

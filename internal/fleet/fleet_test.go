@@ -27,11 +27,16 @@ func over(at, url string, log zerolog.Logger) Spec {
 
 func open(t *testing.T, hosts []string, specs ...Spec) *Fleet {
 	t.Helper()
+	return openLogged(t, hosts, zerolog.Nop(), specs...)
+}
+
+func openLogged(t *testing.T, hosts []string, log zerolog.Logger, specs ...Spec) *Fleet {
+	t.Helper()
 	f, err := Open(specs, Options{
 		SSE: func(endpoint string) (string, string) {
 			return path.Join(endpoint, "sse"), path.Join(endpoint, "messages")
 		},
-		Host: web.HostAllowed(hosts), Log: zerolog.Nop(),
+		Host: web.HostAllowed(hosts), Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

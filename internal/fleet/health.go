@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"net/netip"
 	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/internal/logfield"
 )
 
 // health is what is known of one upstream.
@@ -52,6 +55,7 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func (f *Fleet) guarded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if f.opt.Host != nil && !f.opt.Host(r.Host) && r.Host != "" && !isAddress(r.Host) {
+			f.strange.Info().Str("host", clip.Line(r.Host)).Str(logfield.Remote, r.RemoteAddr).Msg("refused a request: its host is not allowed; see the setting allowed-hosts")
 			writeStatus(w, http.StatusForbidden, "host is not allowed; see the setting allowed-hosts")
 			return
 		}
@@ -69,6 +73,12 @@ func isAddress(host string) bool {
 	}
 	_, err := netip.ParseAddr(host)
 	return err == nil
+}
+
+// refuseMethod answers what is no probe at a probe's path.
+func refuseMethod(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	writeStatus(w, http.StatusMethodNotAllowed, "method is not allowed here; use GET")
 }
 
 // writeStatus answers a probe. The text is one of ours and needs no escapes.

@@ -17,8 +17,9 @@ type table struct {
 // entry is what is found at one path. After a reload a request that names a
 // session goes to the mount that holds it, any other to the present one.
 type entry struct {
-	present door   // the zero door: nothing for newcomers
-	retired []door // to mounts that may hold sessions which know this path
+	present door             // the zero door: nothing for newcomers
+	nothing http.HandlerFunc // serves them then
+	retired []door           // to mounts that may hold sessions which know this path
 }
 
 // door is one way into a mount.
@@ -34,8 +35,7 @@ func (e *entry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		handler = e.holder(r)
 	}
 	if handler == nil {
-		http.NotFound(w, r)
-		return
+		handler = e.nothing
 	}
 	handler.ServeHTTP(w, r)
 }
@@ -80,7 +80,7 @@ func (f *Fleet) setLocked(members []*Member) {
 	entries := map[string]*entry{}
 	at := func(path string) *entry {
 		if entries[path] == nil {
-			entries[path] = &entry{}
+			entries[path] = &entry{nothing: f.nothing}
 		}
 		return entries[path]
 	}
@@ -102,13 +102,22 @@ func (f *Fleet) setLocked(members []*Member) {
 			}
 		}
 	}
+	f.table.Store(&table{members, entries, f.newMux(entries)})
+}
+
+func (f *Fleet) newMux(entries map[string]*entry) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", f.guarded(healthy))
-	mux.HandleFunc("GET /readyz", f.guarded(f.ready.ServeHTTP))
+	for path, probe := range map[string]http.HandlerFunc{"/healthz": healthy, "/readyz": f.ready.ServeHTTP} {
+		mux.HandleFunc("GET "+path, f.guarded(probe))
+		mux.HandleFunc(path, refuseMethod)
+	}
 	for path, e := range entries {
 		mux.Handle(path, e)
 	}
-	f.table.Store(&table{members, entries, mux})
+	if entries["/"] == nil { // which is for all other paths
+		mux.HandleFunc("/", f.guarded(f.nothing))
+	}
+	return mux
 }
 
 // routes gives each mount its path and the paths of HTTP+SSE below it; a single

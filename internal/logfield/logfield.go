@@ -1,8 +1,13 @@
 // Package logfield names the fields of the log, so that every package spells
 // them the same way and a search for one finds all. It owns names, the
-// shortening of session ids, and how often a line is written, nothing else. Params, answers, request state,
+// shortening of session ids and paths, and how often a line is written, nothing else. Params, answers, request state,
 // tokens and the queries of URLs never become fields.
 package logfield
+
+import (
+	"net/http"
+	"strings"
+)
 
 // The fields of a log line.
 const (
@@ -31,4 +36,18 @@ const (
 // session through the log, too little to take it over.
 func Short(sessionID string) string {
 	return sessionID[:min(len(sessionID), 8)]
+}
+
+// longest is how long a part of a path may be that no token is, in bytes.
+const longest = 24
+
+// PathOf returns the path of a request without what is long in it, which may be all that it takes to answer a question.
+func PathOf(r *http.Request) string {
+	parts := strings.Split(r.URL.Path, "/")
+	for i, part := range parts {
+		if len(part) > longest {
+			parts[i] = Short(part) + "…"
+		}
+	}
+	return strings.Join(parts, "/")
 }

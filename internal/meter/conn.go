@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -52,6 +53,7 @@ type Conn struct {
 	cost    int
 	refused bool
 	told    bool
+	heard   bool // something was read
 	busy    bool
 	h2      bool
 	head    int // bytes of a head, perhaps: of this window
@@ -125,11 +127,29 @@ func (c *Conn) open() {
 func (c *Conn) Read(p []byte) (int, error) {
 	c.open()
 	n, err := c.Conn.Read(p)
+	c.listen(p[:n])
 	if n == 0 || c.count(n) {
 		return n, err
 	}
 	c.answer()
 	return 0, errRefused
+}
+
+// handshake is how a message begins with which a client begins TLS: the kind of the record, and the first byte of its version.
+var handshake = []byte{0x16, 0x03}
+
+// listen looks at the first bytes of a connection.
+func (c *Conn) listen(got []byte) {
+	if len(got) == 0 || c.secure || c.ledger.hello == nil {
+		return
+	}
+	c.mu.Lock()
+	first := !c.heard
+	c.heard = true
+	c.mu.Unlock()
+	if first && bytes.HasPrefix(got, handshake) {
+		c.ledger.hello(c.Conn.RemoteAddr())
+	}
 }
 
 // answer tells who was refused, once: net/http may read again.

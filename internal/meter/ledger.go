@@ -29,6 +29,7 @@ type Ledger struct {
 	memory  *budget.Budget
 	tenant  func(from net.Addr) string
 	refused func(from net.Addr, why error)
+	hello   func(from net.Addr) // nil: nobody wants to know
 
 	mu     sync.Mutex     // guards what follows
 	open   map[string]int // connections by tenant
@@ -44,6 +45,14 @@ func New(memory *budget.Budget, tenant func(net.Addr) string, refused func(net.A
 		return nil
 	}
 	return &Ledger{memory: memory, tenant: tenant, refused: refused, open: make(map[string]int), turned: newTurned(memory.Limit())}
+}
+
+// OnHello has f told of connections that net/http is to serve in plain and that begin with a handshake of TLS. It is for before
+// there are any. The package sees the first bytes of all of them, whichever server accepted them.
+func (l *Ledger) OnHello(f func(from net.Addr)) {
+	if l != nil {
+		l.hello = f
+	}
 }
 
 // Open begins the tab of a connection, which is to be closed.

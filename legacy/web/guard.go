@@ -7,6 +7,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
 )
@@ -18,12 +22,13 @@ import (
 type Guard struct {
 	hosts, origins map[string]bool
 	watch          observe.Watcher // may be nil
+	log            zerolog.Logger  // of those who were kept out
 }
 
 // NewGuard returns a guard that admits these hosts and origins, as legacy.Options names
-// them. watch is told who was kept out; nil: nobody is.
-func NewGuard(hosts, origins []string, watch observe.Watcher) Guard {
-	return Guard{hosts: lowerSet(hosts), origins: originSet(origins), watch: watch}
+// them. watch is told that somebody was kept out, log who was; nil: nobody watches.
+func NewGuard(hosts, origins []string, watch observe.Watcher, log zerolog.Logger) Guard {
+	return Guard{hosts: lowerSet(hosts), origins: originSet(origins), watch: watch, log: logfield.Seldom(log)}
 }
 
 // Refused tells who watches that a request was turned away.
@@ -70,8 +75,7 @@ var defaultPorts = map[string]string{"http": ":80", "https": ":443"}
 // the CORS headers when they are.
 func (g Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 	if !g.host(r.Host) {
-		g.Refused(observe.BadHost)
-		WriteError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "host is not allowed; see the setting allowed-hosts")
+		g.refuse(w, r, observe.BadHost, r.Host)
 		return false
 	}
 	origins := r.Header["Origin"]
@@ -79,8 +83,7 @@ func (g Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	if len(origins) != 1 || !g.origin(origins[0], r.Host) {
-		g.Refused(observe.BadOrigin)
-		WriteError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed; see the setting allowed-origins")
+		g.refuse(w, r, observe.BadOrigin, strings.Join(origins, ", "))
 		return false
 	}
 	h := w.Header()
@@ -88,6 +91,19 @@ func (g Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 	h["Access-Control-Expose-Headers"] = exposed
 	h.Add("Vary", "Origin")
 	return true
+}
+
+// refuse tells the client, and the log, which of its hosts or origins is not allowed: it is most often one that
+// whoever runs the bridge has forgotten to list. named is "" where the request names none.
+func (g Guard) refuse(w http.ResponseWriter, r *http.Request, why observe.Refusal, named string) {
+	g.Refused(why)
+	what := why.String() // as the settings are called, too
+	text := what
+	if named = clip.Line(named); named != "" {
+		text += " " + named
+	}
+	g.log.Info().Str(what, named).Str(logfield.Remote, r.RemoteAddr).Msg("refused a request: its " + what + " is not allowed; see the setting allowed-" + what + "s")
+	WriteError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, text+" is not allowed; see the setting allowed-"+what+"s")
 }
 
 // foreign reports whether a browser says that a page of another origin sends a request.
@@ -173,5 +189,5 @@ func Preflight(w http.ResponseWriter, r *http.Request) {
 // HostAllowed returns what reports whether requests may be addressed to a host,
 // when allowed are the hosts that legacy.Options names.
 func HostAllowed(allowed []string) func(host string) bool {
-	return NewGuard(allowed, nil, nil).host
+	return NewGuard(allowed, nil, nil, zerolog.Nop()).host
 }

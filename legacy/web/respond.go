@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -141,6 +142,18 @@ func WriteUnavailable(w http.ResponseWriter, id jsonrpc.ID) {
 func WriteNotAllowed(w http.ResponseWriter, when, allow string) {
 	w.Header().Set("Allow", allow)
 	WriteError(w, http.StatusMethodNotAllowed, "", jsonrpc.CodeInvalidRequest, "method is not allowed here"+when+"; use "+allow)
+}
+
+// IsPerson reports whether somebody opens an address in a browser, to look what is there.
+func IsPerson(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// WriteForPeople tells somebody who opens the address of the endpoint in a browser what it is for.
+func WriteForPeople(w http.ResponseWriter) {
+	w.Header().Set("Allow", "POST, OPTIONS")
+	WriteError(w, http.StatusMethodNotAllowed, "", jsonrpc.CodeInvalidRequest,
+		"this is an MCP endpoint, which programs use: there is nothing to see in a browser; give this address to an MCP client")
 }
 
 // WriteNotAcceptable refuses a client that takes none of these types.

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"go.uber.org/goleak"
 )
 
@@ -33,7 +35,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("application/json;q=0.5, */*;q=0", "localhost:1", "http://[::1]:80")
 	f.Fuzz(func(_ *testing.T, accept, host, origin string) {
 		_ = AcceptOf(http.Header{"Accept": {accept}})
-		g := NewGuard(nil, nil, nil)
+		g := NewGuard(nil, nil, nil, zerolog.Nop())
 		r := &http.Request{Host: host, Header: http.Header{"Origin": {origin}}}
 		_ = g.Admit(httptest.NewRecorder(), r)
 		_ = g.origin(origin, host) // also of a host that was refused

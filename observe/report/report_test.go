@@ -45,7 +45,7 @@ func TestABookIsReadAsItWasSaved(t *testing.T) {
 		said += "\n" + list.Clients[i].Name + " " + list.Clients[i].Version + ": " + list.Clients[i].Verdict()
 	}
 	for _, says := range []string{"4 kinds of clients", "2 need the bridge, and 2 could go direct", "peer 3: could go direct: the server speaks its revision",
-		"claude-ai 0.1.0: needs the bridge for its revision, questions (1 answered), streams (progress of 1 calls, updates of 1 resources), projections (audio 2, schema_wrapped 1)", "codex 2.0: could go direct", "old 1: needs the bridge for its revision"} {
+		"claude-ai 0.1.0: needs the bridge for its revision, questions (1 answered), streams (progress of 1 call, updates of 1 resource), projections (audio 2, schema_wrapped 1)", "codex 2.0: could go direct", "old 1: needs the bridge for its revision"} {
 		if !strings.Contains(said, says) {
 			t.Errorf("no %q in\n%s", says, said)
 		}

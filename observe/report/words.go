@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // Verdict says what a client needs the bridge for.
@@ -32,10 +34,10 @@ func (c *Client) Verdict() string {
 func (c *Client) streams() string {
 	var parts []string
 	if c.Progress > 0 {
-		parts = append(parts, fmt.Sprintf("progress of %d calls", c.Progress))
+		parts = append(parts, "progress of "+observe.Plural(c.Progress, "call"))
 	}
 	if c.Follows > 0 {
-		parts = append(parts, fmt.Sprintf("updates of %d resources", c.Follows))
+		parts = append(parts, "updates of "+observe.Plural(c.Follows, "resource"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -47,6 +49,14 @@ func (c *Client) projections() string {
 		parts = append(parts, fmt.Sprintf("%s %d", what, c.Lost[what]))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Visits says how often the client came.
+func (c *Client) Visits() string {
+	if c.Modern {
+		return observe.Plural(c.Sessions, "request")
+	}
+	return observe.Plural(c.Sessions, "session")
 }
 
 // Summary says whether the bridge is still needed.
@@ -63,6 +73,7 @@ func (r *Report) Summary() string {
 	case need == 0:
 		return fmt.Sprintf("No client of the last %d days needs the bridge: all could go direct.", Days)
 	default:
-		return fmt.Sprintf("Of %d kinds of clients in the last %d days %d need the bridge, and %d could go direct.", len(r.Clients), Days, need, direct)
+		return fmt.Sprintf("Of %s in the last %d days %s the bridge, and %d could go direct.",
+			observe.Plural(len(r.Clients), "kind of client", "kinds of clients"), Days, observe.Plural(need, "needs", "need"), direct)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/view"
 )
 
@@ -71,7 +72,7 @@ func (s *Screen) mount(program string, m *view.MountState) {
 	fmt.Fprintln(s.Out, s.paint(bold, cut(clip.Printable(head), s.width())))
 	s.reason(m.Why, m.Grave, "  ", s.width())
 	if m.Earlier > 0 && !m.Removed {
-		s.reason(fmt.Sprintf("%d of %d sessions are under the settings of before a reload.", m.Earlier, m.Sessions), false, "  ", s.width())
+		s.reason(fmt.Sprintf("%d of %s under the settings of before a reload.", m.Earlier, observe.Plural(m.Sessions, "session is", "sessions are")), false, "  ", s.width())
 	}
 }
 

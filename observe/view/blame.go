@@ -16,6 +16,7 @@ type blaming struct {
 	past   *past
 	before *observe.Event
 	open   []*observe.Event // questions that wait for an answer
+	asked  *observe.Event   // the server's answer that wants something of whom the bridge asks in place of the client; nil: none
 }
 
 // past is what a session's messages say of its questions.
@@ -50,6 +51,9 @@ func (b *band) blame(p *past) {
 				a.Gap, a.Gone = a.Who, gone
 			}
 		}
+		if last(&a.Event) && a.Kind == "response" && w.waitsOn() {
+			b.State, a.Text = calledAgain, calledAgain
+		}
 		w.pass(a)
 	}
 	if len(b.Arrows) > 0 && b.State == "" {
@@ -57,16 +61,34 @@ func (b *band) blame(p *past) {
 	}
 }
 
+// calledAgain is how a call ended that was answered while its question was open, with the link to it or without: the
+// client is to make the same call again.
+const calledAgain = "told to call again"
+
+// waitsOn reports whether somebody has yet to answer what the server asked.
+func (w *blaming) waitsOn() bool {
+	if len(w.open) > 0 {
+		return true
+	}
+	if w.asked == nil {
+		return false
+	}
+	who := pausedBy(w.asked)
+	return who == "person" || who == "model"
+}
+
 // pass notes which questions are open after a message.
 func (w *blaming) pass(a *arrow) {
 	w.before = &a.Event
 	switch {
 	case a.Kind == "question":
-		w.open = append(w.open, &a.Event)
+		w.open, w.asked = append(w.open, &a.Event), nil
 	case a.Kind == "answer":
 		w.open = slices.DeleteFunc(w.open, func(q *observe.Event) bool { return q.ID == a.ID })
 	case last(&a.Event), !a.Up && a.Out && a.Method == mcp.NotificationCancelled, a.Up && a.Kind == "request" && a.Method == w.band.Method:
-		w.open = nil // they were taken back, all at once
+		w.open, w.asked = nil, nil // they were taken back, all at once
+	case a.Up && !a.Out && a.Status == observe.InputRequired.String():
+		w.asked = &a.Event
 	}
 }
 
@@ -77,9 +99,10 @@ func (w *blaming) waitedFor(e *observe.Event) string {
 		return "unseen"
 	case len(w.open) > 0:
 		return w.whoHas(w.open[0])
-	case e.Hop == observe.Upstream && e.Out && before.Hop == observe.Upstream && !before.Out,
-		before.Hop == observe.Upstream && before.Status == observe.InputRequired.String() && last(e):
+	case e.Hop == observe.Upstream && e.Out && before.Hop == observe.Upstream && !before.Out:
 		return pausedBy(before)
+	case w.asked != nil && e.Kind != "question": // what tells the client of a page passes in between
+		return pausedBy(w.asked)
 	case e.Kind == "answer":
 		return whoAnswers(e.Method)
 	case e.Hop == observe.Upstream && !e.Out:

@@ -109,10 +109,10 @@ func elsewhere(f *observe.Flow) *observe.Open {
 func ofAnother(f *observe.Flow, q *observe.Open, now time.Time) diagnosis {
 	waited := Span(now.Sub(f.Since))
 	if q.By == observe.ByModel {
-		return diagnosis{Who: "model", Text: fmt.Sprintf("Waits for the bridge's own model, asked for %s %s ago; it may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
+		return diagnosis{Who: "model", Text: fmt.Sprintf("Waits for the bridge's own model, asked %s %s ago; it may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
 			Do: "Look at the model's provider (sampling.provider) if it takes long"}
 	}
-	d := diagnosis{Who: "person", Text: fmt.Sprintf("Waits for a person, who was asked for %s on a page of the bridge %s ago and may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
+	d := diagnosis{Who: "person", Text: fmt.Sprintf("Waits for a person, who was asked %s on a page of the bridge %s ago and may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
 		Do: "Nothing is wrong if somebody has opened the page, whose address the client got (the setting questions is page)"}
 	if f.Detached {
 		d.Text += " No request waits for the call: the client gets the answer when it makes the same call again."
@@ -146,7 +146,7 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		if !q.Asked || q.Answered {
 			continue
 		}
-		asked := fmt.Sprintf("asked for %s %s ago", wordsOf(q.Kind).asked, Span(waited))
+		asked := fmt.Sprintf("asked %s %s ago", wordsOf(q.Kind).asked, Span(waited))
 		switch {
 		case !q.Proven && waited >= muteClient:
 			return diagnosis{Who: "client", Grave: true, Weight: muted, Brief: "the client answers no question", Text: fmt.Sprintf("The client was %s and has never answered such a question, although it declared that it can: "+
@@ -194,7 +194,7 @@ func bound(f *observe.Flow) (at time.Time, setting string) {
 // hour is a time of day, with the zone that it is of.
 func hour(t time.Time) string { return t.Format("15:04:05 MST") }
 
-// kindWords says what a client was asked for, what of the client answers where no person
+// kindWords says what a client was asked to do or for, what of the client answers where no person
 // does, and who could answer in its place.
 type kindWords struct{ asked, answers, instead string }
 
@@ -204,17 +204,17 @@ const onAPage = "a person can answer on a page instead (set questions to page in
 const instead = "in the bridge's configuration set questions to page for forms, sampling.provider for samples, roots for roots; it helps the next calls only"
 
 var wordsByKind = [observe.Kinds]kindWords{
-	observe.Form:     {"a form", "", onAPage},
-	observe.URL:      {"a visit to a page", "", onAPage},
-	observe.Sampling: {"a sample of its model", "model", "a model of yours can answer instead (sampling.provider)"},
-	observe.Roots:    {"its roots", "list of roots", "the configuration can answer instead (roots)"},
+	observe.Form:     {"to fill in a form", "", onAPage},
+	observe.URL:      {"to visit a page", "", onAPage},
+	observe.Sampling: {"for a sample of its model", "model", "a model of yours can answer instead (sampling.provider)"},
+	observe.Roots:    {"for its roots", "list of roots", "the configuration can answer instead (roots)"},
 }
 
 func wordsOf(k observe.Kind) kindWords {
 	if k < observe.Kinds {
 		return wordsByKind[k]
 	}
-	return kindWords{"something that the bridge has no word for", "answer", "nobody can answer instead"}
+	return kindWords{"for something that the bridge has no word for", "answer", "nobody can answer instead"}
 }
 
 // unread reports whether nobody reads any stream of a session that has some.
@@ -249,7 +249,7 @@ func ofSession(s *session) diagnosis {
 	for _, st := range s.Streams {
 		if st.Ended && st.Missing > 0 && !st.Attached {
 			return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("A call was answered, and nobody fetched the answer: stream %d holds %s that reached no connection. "+
-				"It is kept for a while (timeouts.retention).", st.ID, plural(st.Missing, "event")),
+				"It is kept for a while (timeouts.retention).", st.ID, observe.Plural(st.Missing, "event")),
 				Do: "Look between client and bridge, such as at a proxy; the client can fetch it with Last-Event-ID"}
 		}
 	}

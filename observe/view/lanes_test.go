@@ -50,6 +50,38 @@ func TestWhoATimelineBlames(t *testing.T) {
 	}
 }
 
+// TestThePersonOnAPageHasTheTime: until the client is told to call again, or the server is answered, whatever tells the
+// client of the page meanwhile.
+func TestThePersonOnAPageHasTheTime(t *testing.T) {
+	at := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
+	asks := []byte(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{}}}}}`)
+	up := observe.Event{Call: 1, Hop: observe.Upstream, Out: true, Kind: "request", Method: mcp.MethodToolsCall, Round: 1, At: at(0)}
+	back := observe.Event{Call: 1, Hop: observe.Upstream, Kind: "response", Method: mcp.MethodToolsCall, Status: "input_required", Body: asks, At: at(1)}
+	told := observe.Event{Call: 1, Out: true, Kind: "notification", Method: mcp.NotificationMessage, At: at(1)}
+	done := observe.Event{Call: 1, Out: true, Kind: "response", Method: mcp.MethodToolsCall, Status: "complete", At: at(21)}
+	again, answered := up, back
+	again.Round, again.At, answered.Status, answered.Body, answered.At = 2, at(20), "complete", nil, at(21)
+	for name, tc := range map[string]struct {
+		events      []observe.Event
+		want, state string
+	}{
+		"it was told of the page": {[]observe.Event{up, back, told, done}, "server 1.0 s, person 20 s", calledAgain},
+		"it was told nothing":     {[]observe.Event{up, back, done}, "server 1.0 s, person 20 s", calledAgain},
+		"the person answered":     {[]observe.Event{up, back, told, again, answered, done}, "server 1.0 s, person 19 s, server 1.0 s", "complete"},
+		"its own question is open": {[]observe.Event{up, back, {Call: 1, Out: true, Kind: "question", Method: mcp.MethodElicitationCreate, ID: "b", At: at(1)}, done},
+			"server 1.0 s, client 20 s", calledAgain},
+	} {
+		events := append([]observe.Event{{Call: 1, Kind: "request", Method: mcp.MethodToolsCall, Name: "book", At: at(0)}}, tc.events...)
+		b := lanes(events, at(30), false, nil)[0]
+		if got := stretches(b); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+		if end := b.Arrows[len(b.Arrows)-1]; b.State != tc.state || end.Text != tc.state {
+			t.Errorf("%s: it is %q, and its answer %q", name, b.State, end.Text)
+		}
+	}
+}
+
 // TestSomebodyElseIsAsked: then the client is not to blame, be it that it has lost its
 // stream or never answered.
 func TestSomebodyElseIsAsked(t *testing.T) {

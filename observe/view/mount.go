@@ -35,17 +35,17 @@ func ofMount(m *Mount, sessions []*session) diagnosis {
 	d := diagnosis{Who: "none", Grave: grave+len(unfetched) > 0}
 	var said []string
 	if total > 0 {
-		said = append(said, fmt.Sprintf("%s under way, %s", plural(total, "call"), split(waits)))
+		said = append(said, fmt.Sprintf("%s under way, %s", observe.Plural(total, "call"), split(waits)))
 	}
 	switch {
 	case grave > 0:
-		said = append(said, fmt.Sprintf("%s a look, first %s of %s: %s", plural(grave, "call needs", "calls need"), line(worst.Title()), worst.Session.Client, worst.Diagnosis.Brief))
+		said = append(said, fmt.Sprintf("%s a look, first %s of %s: %s", observe.Plural(grave, "call needs", "calls need"), line(worst.Title()), worst.Session.Client, worst.Diagnosis.Brief))
 		d.Places = append(d.Places, placeOf(worst.Session))
 	case total > 0:
 		said = append(said, fmt.Sprintf("the longest wait is %s, of %s of %s", Span(worst.Waited()), line(worst.Title()), worst.Session.Client))
 	}
 	if n := len(unfetched); n > 0 {
-		said = append(said, plural(n, "session")+" with something that the client never got or never answered: "+clients(unfetched))
+		said = append(said, observe.Plural(n, "session")+" with something that the client never got or never answered: "+clients(unfetched))
 		for _, s := range unfetched[:min(n, mostPlaces)] {
 			d.Places = append(d.Places, placeOf(s))
 		}
@@ -53,9 +53,9 @@ func ofMount(m *Mount, sessions []*session) diagnosis {
 	switch {
 	case len(said) > 0:
 	case len(m.Omissions) > 0:
-		said = append(said, plural(len(sessions), "session")+", nothing waits")
+		said = append(said, observe.Plural(len(sessions), "session")+", nothing waits")
 	default:
-		said = append(said, fmt.Sprintf("All is well: %s, nothing waits", plural(len(sessions), "session")))
+		said = append(said, fmt.Sprintf("All is well: %s, nothing waits", observe.Plural(len(sessions), "session")))
 	}
 	d.Text = strings.Join(said, "; ") + "."
 	d.Text = strings.ToUpper(d.Text[:1]) + d.Text[1:]
@@ -99,7 +99,7 @@ func left(of []observe.Omission) string {
 	if len(of) == 0 {
 		return ""
 	}
-	return " " + plural(len(of), "entry", "entries") + " of the server's lists not shown to clients, by the server's fault: " + named(of) + "."
+	return " " + observe.Plural(len(of), "entry", "entries") + " of the server's lists not shown to clients, by the server's fault: " + named(of) + "."
 }
 
 // named has the names of some entries.
@@ -124,14 +124,4 @@ func split(waits map[string]int) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func plural(n int, word string, many ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + word
-	case len(many) > 0:
-		return fmt.Sprint(n, " ", many[0])
-	}
-	return fmt.Sprint(n, " ", word, "s")
 }

@@ -52,7 +52,7 @@ var static embed.FS
 func Static() http.Handler { return http.FileServerFS(static) }
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": Span, "exact": exact, "long": long, "whom": whom, "hour": hour, "anchor": anchor, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": plural, "clock": clock,
+	"span": Span, "exact": exact, "long": long, "whom": whom, "hour": hour, "anchor": anchor, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": observe.Plural, "clock": clock,
 	"offers": offers, "questions": questions, "itself": itself, "revisions": func() []string { return revisions }, "levels": func() []string { return levels },
 }).ParseFS(files, "templates/*.html"))
 

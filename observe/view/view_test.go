@@ -43,7 +43,7 @@ func TestItSaysWhyACallHangs(t *testing.T) {
 		says    string
 	}{
 		"a person decides":      {ago(time.Hour, observe.ForClient, asked(observe.Form, true)), read, "person", false, "answered questions before"},
-		"a person at a page":    {ago(time.Hour, observe.ForClient, asked(observe.URL, true)), read, "person", false, "a visit to a page"},
+		"a person at a page":    {ago(time.Hour, observe.ForClient, asked(observe.URL, true)), read, "person", false, "was asked to visit a page"},
 		"a question just asked": {ago(5*time.Second, observe.ForClient, asked(observe.Form, false)), read, "person", false, "has not answered a question yet"},
 		"never an answer":       {ago(time.Minute, observe.ForClient, asked(observe.Form, false)), read, "client", true, "has never answered such a question"},
 		"the client's model":    {ago(time.Minute, observe.ForClient, asked(observe.Sampling, true)), read, "client", false, "the client's model"},
