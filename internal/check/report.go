@@ -18,7 +18,8 @@ type Report struct {
 	Usable        bool          `json:"usable"`
 	Problem       string        `json:"problem,omitempty"`
 	Note          string        `json:"note,omitempty"`
-	Milliseconds  int64         `json:"milliseconds"` // until it was known what the server is
+	Environment   string        `json:"environment,omitempty"` // that a command got, where it may get another one
+	Milliseconds  int64         `json:"milliseconds"`          // until it was known what the server is
 	Era           string        `json:"era"`
 	Versions      []string      `json:"versions,omitempty"`
 	Server        string        `json:"server,omitempty"`
@@ -114,6 +115,9 @@ func (r *Report) text() string {
 	}
 	if r.Note != "" {
 		line("note", "%s", r.Note)
+	}
+	if r.Environment != "" {
+		line("environment", "%s", r.Environment)
 	}
 	line("era", "%s%s", r.Era, parenthesis(strings.Join(r.Versions, ", ")))
 	if r.Server != "" || r.Capabilities != nil {
