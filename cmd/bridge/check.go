@@ -150,6 +150,7 @@ func checkOptions(m *config.Mount) (check.Options, error) {
 	var err error
 	if len(m.Command) > 0 {
 		opt.Command = &command(m, log).Stdio
+		opt.Command.Tell = true
 	} else {
 		opt.HTTP, err = upstreamOptions(m, log)
 		opt.Login, opt.Public = storedLogin(m), resource.PublicAddress(m.PublicURL, m.Path)

@@ -103,6 +103,18 @@ func TestStdioServesOneUpstream(t *testing.T) {
 	}
 }
 
+// TestWhoStartsACommandReadsItsLastWords: over stdio that is its user, over HTTP anybody.
+func TestWhoStartsACommandReadsItsLastWords(t *testing.T) {
+	answers, _ := dialogue(t, append([]string{"--"}, cannedKind(t, "dead")...), initialize)
+	if !strings.Contains(answers[0], "(exit status 3); its last words: cannot open the database") {
+		t.Errorf("over stdio: %s", answers[0])
+	}
+	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--"}, cannedKind(t, "dead")...)...)
+	if _, body := p.post("/mcp", initialize); strings.Contains(body, "database") || !strings.Contains(body, "(exit status 3); its messages are in the log") {
+		t.Errorf("over HTTP: %s", body)
+	}
+}
+
 func TestServeInFrontOfACommand(t *testing.T) {
 	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--"}, cannedCommand(t)...)...)
 	p.expect("the upstream is ready")

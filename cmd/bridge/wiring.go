@@ -49,7 +49,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	options.Legacy.Memory, options.Servers = with.memory, with.servers
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
-		options.Command.Stdio.Sole = with.sole
+		options.Command.Stdio.Sole, options.Command.Stdio.Tell = with.sole, with.sole
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
 	} else {
