@@ -168,6 +168,10 @@ func TestCheckOfAServerThatWantsAuthorization(t *testing.T) {
 	if out, err := runCheck(t, server.URL); err != nil || !strings.Contains(out, "wanted (HTTP 401)") {
 		t.Errorf("without credentials: %v and\n%s", err, out)
 	}
+	if out, err := runCheck(t, server.URL, "--header", "Authorization: Bearer wrong"); !errors.Is(err, check.ErrUnusable) || strings.Contains(out, "wrong") ||
+		!strings.Contains(out, "authorization  refused (HTTP 401)") || !strings.Contains(out, "refused the configured Authorization (HTTP 401): correct it in BRIDGE_HEADERS") {
+		t.Errorf("with wrong credentials: %v and\n%s", err, out)
+	}
 	if out, err := runCheck(t, server.URL, "--header", "Authorization: Bearer good"); err != nil || !strings.Contains(out, "canned 1") {
 		t.Errorf("with credentials: %v and\n%s", err, out)
 	}

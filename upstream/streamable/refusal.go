@@ -28,7 +28,7 @@ func (c *Client) receiveRefusal(ctx context.Context, req *request, x exchange) (
 			return nil, c.lost(ctx, x.status(), err)
 		}
 	}
-	f := c.byStatus(x, body)
+	f := c.byStatus(req, x, body)
 	msg, malformed := jsonrpc.Parse(body)
 	if err == nil {
 		release(x, malformed == nil && msg.ID == req.id && msg.Kind() == jsonrpc.Response)
@@ -67,14 +67,16 @@ func mayExplain(status int) bool {
 const maxSniffed = 200
 
 // byStatus judges a status other than 200.
-func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
+func (c *Client) byStatus(req *request, x exchange, body []byte) *upstream.Failure {
 	status, origin := x.status(), c.opt.origin()
 	f := refused(status, "the upstream %s answered a request with HTTP %d", origin, status)
 	switch {
 	case status == 401 || status == 403:
 		f.Cause = upstream.Unauthorized
 		f.Challenge = x.values("Www-Authenticate")
-		f.Detail = "the upstream " + origin + " demands authorization (HTTP " + strconv.Itoa(status) + ")"
+		policy := c.opt.Policy()
+		f.Detail, f.Own = policy.Refused(status, req.call.Authorization)
+		f.Detail = "the upstream " + origin + " " + f.Detail
 	case status == 429 || status == 503:
 		f.Cause = upstream.Busy
 		f.RetryAfter = http1.RetryAfter(x.values("Retry-After"), time.Now())
