@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -340,6 +341,34 @@ func TestWhereCommandsGoIsSaid(t *testing.T) {
 		if err := fails(t, nil, strings.Fields(line)...); !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
 			t.Errorf("bridge %s: %v", line, err)
 		}
+	}
+}
+
+// TestCheckThatIsStoppedSaysSo, and calls the server nothing.
+func TestCheckThatIsStoppedSaysSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := run(ctx, []string{"check", deadURL}, surroundings{in: strings.NewReader(""), out: &out, err: io.Discard}); !errors.Is(err, check.ErrStopped) || out.Len() > 0 {
+		t.Errorf("check ends with %v and\n%s", err, &out)
+	}
+}
+
+// TestCheckSaysHowLongItWaited, and which setting says so.
+func TestCheckSaysHowLongItWaited(t *testing.T) {
+	if out, err := runCheck(t, "--timeouts.start", "200ms", "--", "sleep", "100"); err == nil || !strings.Contains(out, "did not answer in time: it has 200ms for its first answer (timeouts.start)") {
+		t.Errorf("check ends with %v and\n%s", err, out)
+	}
+}
+
+// TestCheckAsksWhetherTheURLIsRight: what answers is a web server, or has the endpoint without the slash.
+func TestCheckAsksWhetherTheURLIsRight(t *testing.T) {
+	for status, want := range map[int]string{http.StatusNotImplemented: "failed with HTTP 501; is the URL that of an MCP server?", http.StatusNotFound: "the path of the URL ends with a slash, try it without"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		if out, err := runCheck(t, server.URL+"/mcp/"); err == nil || !strings.Contains(out, want) {
+			t.Errorf("check ends with %v and\n%s", err, out)
+		}
+		server.Close()
 	}
 }
 

@@ -60,6 +60,9 @@ type ClientView struct {
 // ErrUnusable ends a check of a server that the bridge cannot use.
 var ErrUnusable = errors.New("the bridge cannot use this server")
 
+// ErrStopped ends a check that nobody waits for any more.
+var ErrStopped = errors.New("the check was stopped before it was known what the server is")
+
 // ErrUnusableStore ends a check of a server with which nothing is wrong.
 var ErrUnusableStore = errors.New("the bridge cannot use this store of sessions")
 

@@ -88,9 +88,15 @@ func (c *Client) byStatus(req *request, x exchange, body []byte) *upstream.Failu
 		f.Cause = upstream.NotModern
 		f.Detail = "the upstream " + origin + " answered HTTP " + strconv.Itoa(status) +
 			" without a modern error: either the URL is wrong or the server does not speak MCP 2026-07-28"
+		if strings.HasSuffix(c.url.Path, "/") && len(c.url.Path) > 1 {
+			f.Detail += "; the path of the URL ends with a slash, try it without"
+		}
 	case status >= 500:
 		f.Cause = upstream.ServerError
 		f.Detail = "the upstream " + origin + " failed with HTTP " + strconv.Itoa(status)
+		if status == 501 { // what web servers say of POST
+			f.Detail += "; is the URL that of an MCP server?"
+		}
 	}
 	return f
 }
