@@ -143,7 +143,11 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 			return found, err
 		}
 	}
-	return nil, failf(nil, "no authorization server answers at %s; the operator of %s should look at its metadata", clip.Line(issuer), a.opt.host())
+	var none error
+	if issuer == wellknown.Origin(a.opt.Server) {
+		none = ErrNoSignIn
+	}
+	return nil, failf(none, "no authorization server answers at %s; the operator of %s should look at its metadata", clip.Line(issuer), a.opt.host())
 }
 
 // validate refuses metadata that lead to where nothing should be entrusted to, and makes

@@ -62,6 +62,10 @@ func passing(err error, format string, args ...any) *Failure {
 	return f
 }
 
+// ErrNoSignIn is behind the Failure of a sign-in to a server that names no authorization server and is none itself: unless it
+// has refused somebody it wants no sign-in.
+var ErrNoSignIn = errors.New("nothing says where to sign in")
+
 // codeOf returns the error code of an authorization server's answer (RFC 6749,
 // 5.2), "" where err is none.
 func codeOf(err error) string {

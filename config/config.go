@@ -80,7 +80,7 @@ type Mount struct {
 	Command []string `key:"command" secret:"true"`
 	// What a command is given of the bridge's environment, besides what every program needs (PATH, HOME, LANG and the like):
 	// NAME, NAME* for all that begin so, * for all, or NAME=VALUE. What begins with BRIDGE_ is never handed on.
-	// With bridge stdio, which a client starts in the server's place, empty stands for *.
+	// With bridge stdio, which a client starts in the server's place, and with bridge check, empty stands for *.
 	CommandEnv []string `key:"command-env" secret:"true"`
 	// Headers added to every request to the server, as NAME: VALUE. A header that is set here replaces the client's,
 	// Authorization, Cookie and User-Agent included.

@@ -21,7 +21,7 @@ type Problem struct {
 
 func (p Problem) String() string {
 	text := p.Text
-	if p.Key != "" && p.Where != "--"+p.Key {
+	if p.Key != "" && p.Where != "--"+p.Key && p.Where != commandPlace {
 		text = p.Key + ": " + text
 	}
 	switch {

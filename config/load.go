@@ -25,6 +25,17 @@ type Setting struct {
 	Values []string // one, or more for settings that take a list
 }
 
+// where names a flag as it was written: a command has none.
+func (s Setting) where() string {
+	if s.Key == "command" {
+		return commandPlace
+	}
+	return "--" + s.Key
+}
+
+// commandPlace is where a command line has the server's command.
+const commandPlace = `what follows "--"`
+
 // Load reads the sources over the defaults and validates the outcome. The error
 // is an *Error with every problem of every source.
 func Load(src Sources) (Config, error) {
@@ -64,7 +75,7 @@ func read(src Sources) *loader {
 	upstreams := l.file(src.File)
 	l.environment(src.Environ)
 	for _, flag := range src.Flags {
-		l.values(origin{where: "--" + flag.Key}, flag.Key, flag.Values)
+		l.values(origin{where: flag.where()}, flag.Key, flag.Values)
 	}
 	// Entries of upstreams come last: they start from the final policy of the top level.
 	l.mounts(src.File, upstreams)

@@ -104,6 +104,7 @@ func TestProblems(t *testing.T) {
 		"path of two slashes":         {yaml: url, flag: []Setting{{"path", []string{"//x"}}}, want: `--path: "//x" must be written "/x": without empty parts, . and .., or a slash at the end`},
 		"path with escape":            {yaml: url + "path: /%6dcp\n", want: `@:2: path: "/%6dcp" must be a plain path, without a query, escapes, braces or spaces`},
 		"no upstream":                 {want: `upstream: is missing; give the URL of the server's MCP endpoint, or a command`},
+		"both on the command line":    {yaml: url, flag: []Setting{{"command", []string{"a"}}}, want: `what follows "--": cannot be set beside upstream; keep one of the two`},
 		"both":                        {yaml: url + "command: [a]\n", want: `@:2: command: cannot be set beside upstream; keep one of the two`},
 		"bad URL":                     {yaml: "upstream: 'http://user:hush@a b/'\n", want: `@:1: upstream: is no URL; write it like https://mcp.example.com/mcp`},
 		"scheme":                      {yaml: "upstream: hush.example/mcp\n", want: `@:1: upstream: must begin with http:// or https://, like https://mcp.example.com/mcp`},

@@ -373,6 +373,7 @@ type Refusal struct {
 	Status    int      // 401 or 403; 404 from a server that no longer knows the session
 	Challenge []string // values of WWW-Authenticate
 	Body      []byte   // JSON; empty where the challenge says it all
+	Why       string   // for clients that see no status, where more than that is known
 }
 
 // Error describes the refusal without its challenge.

@@ -212,7 +212,7 @@ func TestFailedInitializeOnAChannel_A23(t *testing.T) {
 		b.open = func(downstream.Caller, jsonrpc.Message) error { return &downstream.Refusal{Status: 401} }
 		l := serveStdio(t, Options{}, b)
 		l.send(initialize(mcp.V20251125))
-		if got := l.next(); !strings.Contains(got, "-32603") || !strings.Contains(got, "authorization") {
+		if got := l.next(); !strings.Contains(got, "-32603") || !strings.Contains(got, "(HTTP 401): start the bridge with --auth.mode agent") {
 			t.Errorf("got %s", got)
 		}
 	})

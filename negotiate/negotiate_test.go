@@ -323,3 +323,18 @@ func TestWhatAServerSaysOfItselfIsBounded(t *testing.T) {
 		t.Errorf("%v, and what is kept is part of the message: %v", v.Err, v.Usable())
 	}
 }
+
+// TestAProbeThatTookTooLongSaysHowLong, and which setting says so, if one does.
+func TestAProbeThatTookTooLongSaysHowLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for want, opt := range map[string]Options{
+			": it has 8s for its first answer":                   {},
+			": it has 25s for its first answer (timeouts.start)": {Timeout: 25 * time.Second, Setting: "timeouts.start"},
+		} {
+			v := NewProber(opt).Probe(t.Context(), "", &fake{wait: time.Hour})
+			if v.Err == nil || !strings.HasSuffix(v.Err.Error(), want) || !errors.Is(v.Err, context.DeadlineExceeded) {
+				t.Errorf("%v", v.Err)
+			}
+		}
+	})
+}

@@ -3,6 +3,8 @@ package negotiate
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +38,8 @@ type Options struct {
 	MinTTL, MaxTTL time.Duration
 	// Timeout bounds one probe.
 	Timeout time.Duration
+	// Setting is the name under which people know that bound; empty: they cannot change it.
+	Setting string
 	// LegacyTTL is how long a legacy verdict is served, DefaultLegacyTTL at most where the server named no
 	// version: something that stands before it may have answered. Other failures are never served again.
 	LegacyTTL time.Duration
@@ -79,6 +83,9 @@ func (p *Prober) Again(ctx context.Context, principal string, peer Peer) Verdict
 		_, epoch, _ := p.verdicts.Get(principal, struct{}{})
 		v := judge(ctx, peer, p.opt.Fallback)
 		v.Generation = p.judged.Add(1)
+		if errors.Is(v.Err, context.DeadlineExceeded) {
+			v.Err = &late{v.Err, p.opt.Timeout, p.opt.Setting}
+		}
 		p.verdicts.Put(principal, struct{}{}, epoch, ttlcache.Item[Verdict]{Value: v, Size: len(v.Discover), TTL: p.ttl(&v), Public: v.public})
 		return v, nil
 	})
@@ -89,6 +96,23 @@ func (p *Prober) Again(ctx context.Context, principal string, peer Peer) Verdict
 		return Verdict{Era: Unknown, Err: context.Cause(ctx)}
 	}
 }
+
+// late is the failure of a probe that took too long, and says how long that is.
+type late struct {
+	error
+	limit   time.Duration
+	setting string
+}
+
+func (l *late) Error() string {
+	text := fmt.Sprintf("%s: it has %s for its first answer", l.error, l.limit)
+	if l.setting != "" {
+		text += " (" + l.setting + ")"
+	}
+	return text
+}
+
+func (l *late) Unwrap() error { return l.error }
 
 // Forget drops every cached verdict, for when the upstream proved it wrong.
 func (p *Prober) Forget() { p.verdicts.Drop(func(struct{}) bool { return true }) }

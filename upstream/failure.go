@@ -69,6 +69,8 @@ type Failure struct {
 	Status int
 	// Challenge has the WWW-Authenticate values of a 401 or 403, verbatim.
 	Challenge []string
+	// Own reports that the credentials which were refused are configured, so that no client can bring others.
+	Own bool
 	// RetryAfter is the delay that a busy server asked for, 0 when unknown. Of SignIn it says that
 	// what kept the bridge from it may go away by itself.
 	RetryAfter time.Duration

@@ -83,7 +83,7 @@ func (of *Facts) signIn(f *upstream.Failure) ([]byte, *jsonrpc.Error) {
 
 // RefusalOf passes the challenge of a server that wants other credentials on (H-3).
 func RefusalOf(f *upstream.Failure) *downstream.Refusal {
-	return &downstream.Refusal{Status: f.Status, Challenge: f.Challenge}
+	return &downstream.Refusal{Status: f.Status, Challenge: f.Challenge, Why: f.Detail}
 }
 
 // Describe words an upstream failure. Its HTTP status is told, never relayed:

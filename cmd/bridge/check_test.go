@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -166,6 +169,10 @@ func TestCheckOfAServerThatWantsAuthorization(t *testing.T) {
 	if out, err := runCheck(t, server.URL); err != nil || !strings.Contains(out, "wanted (HTTP 401)") {
 		t.Errorf("without credentials: %v and\n%s", err, out)
 	}
+	if out, err := runCheck(t, server.URL, "--header", "Authorization: Bearer wrong"); !errors.Is(err, check.ErrUnusable) || strings.Contains(out, "wrong") ||
+		!strings.Contains(out, "authorization  refused (HTTP 401)") || !strings.Contains(out, "refused the configured Authorization (HTTP 401): correct it in BRIDGE_HEADERS") {
+		t.Errorf("with wrong credentials: %v and\n%s", err, out)
+	}
 	if out, err := runCheck(t, server.URL, "--header", "Authorization: Bearer good"); err != nil || !strings.Contains(out, "canned 1") {
 		t.Errorf("with credentials: %v and\n%s", err, out)
 	}
@@ -280,6 +287,98 @@ func TestTheLogCallsAServerLegacyOnlyWhenItIs(t *testing.T) {
 	p := start(t, "serve", "--upstream", answering(t, http.StatusBadRequest, cannedAnswers["nothing"]).URL, "--listen", "127.0.0.1:0")
 	p.expect("the bridge keeps trying")
 	p.expect(`"era":"unknown"`)
+}
+
+// TestCheckTakesTheArgumentsOfStdio: who has trouble is told to write check in its place.
+func TestCheckTakesTheArgumentsOfStdio(t *testing.T) {
+	server := answering(t, http.StatusNotFound, map[string]string{mcp.MethodDiscover: discovered})
+	if out, err := runCheck(t, "--upstream", server.URL, "--timeouts.flow", "1h", "--auth.mode", "agent", "--log.level", "debug"); err != nil || !strings.Contains(out, "canned 1") {
+		t.Errorf("check ends with %v and\n%s", err, out)
+	}
+	file := filepath.Join(t.TempDir(), "b.yaml")
+	if err := os.WriteFile(file, []byte("upstream: "+server.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := runCheck(t, "--config", file); err != nil || !strings.Contains(out, "canned 1") {
+		t.Errorf("with a file check ends with %v and\n%s", err, out)
+	}
+	if err := fails(t, nil, "check", "--upstream", server.URL, server.URL); !strings.Contains(err.Error(), "the URL is there twice") {
+		t.Error(err)
+	}
+}
+
+// TestCheckOfAURLDoesNotReadTheFileOfServe: that is about another server.
+func TestCheckOfAURLDoesNotReadTheFileOfServe(t *testing.T) {
+	server := answering(t, http.StatusNotFound, map[string]string{mcp.MethodDiscover: discovered})
+	if out := prints(t, []string{"BRIDGE_CONFIG=" + filepath.Join(t.TempDir(), "none")}, "check", server.URL); !strings.Contains(out, "canned 1") {
+		t.Errorf("check says\n%s", out)
+	}
+}
+
+// TestCheckGivesACommandTheEnvironmentOfStdio, and says so where that is not what serve gives.
+func TestCheckGivesACommandTheEnvironmentOfStdio(t *testing.T) {
+	t.Setenv("MY_API_KEY", "hush")
+	server := append([]string{"--", "sh", "-c", `test -n "$MY_API_KEY" && exec "$0" "$@"`}, cannedCommand(t)...)
+	out, err := runCheck(t, server...)
+	if err != nil || !strings.Contains(out, "environment    given as bridge stdio gives it") || strings.Contains(out, "hush") {
+		t.Errorf("check ends with %v and\n%s", err, out)
+	}
+	if out, err := runCheck(t, append([]string{"--command-env", "OTHER"}, server...)...); err == nil || strings.Contains(out, "environment") {
+		t.Errorf("where something else is listed, check ends with %v and\n%s", err, out)
+	}
+}
+
+func TestWhereCommandsGoIsSaid(t *testing.T) {
+	for line, want := range map[string]string{
+		"serve my-server --verbose":                      "unknown flag: --verbose; a command and its flags go after --, as in `bridge serve -- my-server`",
+		"check my-server --verbose":                      "as in `bridge check -- my-server`",
+		"stdio my-server":                                "a command after --, as in `bridge stdio -- my-server`",
+		"check my-server":                                "URL: must begin with http:// or https://, like https://mcp.example.com/mcp; a command goes after --, as in `bridge check -- my-server`",
+		"serve --verbose":                                "unknown flag: --verbose; `bridge serve --help` lists the flags",
+		"ps my-server --verbose":                         "`bridge ps --help` lists the flags",
+		"serve --upstream http://a.example -- my-server": `what follows "--": cannot be set beside upstream`,
+	} {
+		if err := fails(t, nil, strings.Fields(line)...); !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
+			t.Errorf("bridge %s: %v", line, err)
+		}
+	}
+}
+
+// TestCheckThatIsStoppedSaysSo, and calls the server nothing.
+func TestCheckThatIsStoppedSaysSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := run(ctx, []string{"check", deadURL}, surroundings{in: strings.NewReader(""), out: &out, err: io.Discard}); !errors.Is(err, check.ErrStopped) || out.Len() > 0 {
+		t.Errorf("check ends with %v and\n%s", err, &out)
+	}
+}
+
+// TestCheckSaysHowLongItWaited, and which setting says so.
+func TestCheckSaysHowLongItWaited(t *testing.T) {
+	if out, err := runCheck(t, "--timeouts.start", "200ms", "--", "sleep", "100"); err == nil || !strings.Contains(out, "did not answer in time: it has 200ms for its first answer (timeouts.start)") {
+		t.Errorf("check ends with %v and\n%s", err, out)
+	}
+}
+
+// TestCheckAsksWhetherTheURLIsRight: what answers is a web server, or has the endpoint without the slash.
+func TestCheckAsksWhetherTheURLIsRight(t *testing.T) {
+	for status, want := range map[int]string{http.StatusNotImplemented: "failed with HTTP 501; is the URL that of an MCP server?", http.StatusNotFound: "the path of the URL ends with a slash, try it without"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		if out, err := runCheck(t, server.URL+"/mcp/"); err == nil || !strings.Contains(out, want) {
+			t.Errorf("check ends with %v and\n%s", err, out)
+		}
+		server.Close()
+	}
+}
+
+func TestTheVersionIsAFlagToo(t *testing.T) {
+	want := prints(t, nil, "version")
+	for _, flag := range []string{"--version", "-v"} {
+		if got := prints(t, nil, flag); got != want {
+			t.Errorf("bridge %s prints %q instead of %q", flag, got, want)
+		}
+	}
 }
 
 func TestCheckNamesWhatWasGivenInsteadOfAURL(t *testing.T) {

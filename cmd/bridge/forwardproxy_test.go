@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // forwardProxy is a proxy as companies have it: names resolve nowhere else. Every name
@@ -70,6 +72,16 @@ func behindNames(t *testing.T) *httptest.Server {
 	}))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// TestADeadProxyIsNamed, and not what opens it.
+func TestADeadProxyIsNamed(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "check", "https://mcp.example.com/mcp")
+	cmd.Env = append(os.Environ(), programVariable+"=1", "HTTPS_PROXY=http://me:hush@"+testport.Closed, "NO_PROXY=")
+	out, err := cmd.CombinedOutput()
+	if text := string(out); err == nil || !strings.Contains(text, "(through the proxy http://"+testport.Closed+") cannot be reached: the proxy refuses connections") || strings.Contains(text, "hush") {
+		t.Errorf("check ends with %v and\n%s", err, text)
+	}
 }
 
 // In a company's network the server and the sign-in are behind a proxy and a private

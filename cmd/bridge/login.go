@@ -95,7 +95,7 @@ func (l *signingIn) run(ctx context.Context, paste bool) error {
 		return err
 	}
 	defer agent.Close()
-	challenge, err := challengeOf(ctx, l.mount)
+	challenge, open, err := challengeOf(ctx, l.mount)
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,10 @@ func (l *signingIn) run(ctx context.Context, paste bool) error {
 	} else {
 		got, err = agent.SignIn(ctx, challenge, l.tell)
 	}
+	if open && errors.Is(err, authorize.ErrNoSignIn) {
+		l.say("%s asks for no sign-in: it answers without one, so there is nothing to do.\n", target(l.mount))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -112,16 +116,17 @@ func (l *signingIn) run(ctx context.Context, paste bool) error {
 	return nil
 }
 
-// challengeOf asks the server what it wants; nil when it answers anybody.
-func challengeOf(ctx context.Context, m *config.Mount) ([]string, error) {
+// challengeOf asks the server what it wants. open reports that it answers anybody; it may want a sign-in for some
+// of its tools all the same.
+func challengeOf(ctx context.Context, m *config.Mount) (challenge []string, open bool, err error) {
 	options, err := upstreamOptions(m, zerolog.Nop())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	options.Header.Del("Authorization")
 	client, err := streamable.New(options)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, authorize.RequestTimeout)
@@ -129,11 +134,11 @@ func challengeOf(ctx context.Context, m *config.Mount) ([]string, error) {
 	_, err = client.Do(ctx, &upstream.Call{Method: mcp.MethodDiscover, Params: translate.OwnParams(mcp.MethodDiscover, nil)}, nil)
 	switch failure, ok := errors.AsType[*upstream.Failure](err); {
 	case !ok:
-		return nil, nil
+		return nil, err == nil, nil
 	case failure.Cause == upstream.Unreachable, failure.Cause == upstream.TLS, failure.Cause == upstream.Timeout:
-		return nil, failure
+		return nil, false, failure
 	default:
-		return failure.Challenge, nil
+		return failure.Challenge, false, nil
 	}
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/authorize"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 func TestListedLoginsSayWhatIsWrongWithThem(t *testing.T) {
@@ -28,6 +30,17 @@ func TestListedLoginsSayWhatIsWrongWithThem(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "hush") {
 		t.Errorf("a query is shown:\n%s", &b)
+	}
+}
+
+// TestLoginToAServerThatAsksForNone: its operator has nothing to look at.
+func TestLoginToAServerThatAsksForNone(t *testing.T) {
+	server := answering(t, http.StatusNotFound, map[string]string{mcp.MethodDiscover: discovered})
+	if out := prints(t, nil, "login", "--auth.dir", t.TempDir(), "--auth.store", "file", server.URL+"/mcp"); !strings.Contains(out, "asks for no sign-in: it answers without one, so there is nothing to do") {
+		t.Errorf("login says\n%s", out)
+	}
+	if err := fails(t, nil, "login", "--auth.dir", t.TempDir(), "--auth.store", "file", refusing(t).URL+"/mcp"); strings.Contains(err.Error(), "no sign-in") {
+		t.Errorf("of a server that wants one login says %v", err)
 	}
 }
 

@@ -10,17 +10,20 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/smallfile"
 	"github.com/mcpbridge/bridge/internal/usersocket"
+	"github.com/mcpbridge/bridge/internal/wellknown"
 	"github.com/mcpbridge/bridge/observe/view"
 )
 
 // looker reads what a running bridge shows.
 type looker struct {
 	name   string
+	admin  string // the address that was named; "" of a bridge that was found
 	base   string
 	token  string
 	client *http.Client
@@ -59,7 +62,7 @@ func (l *looking) lookers(ctx context.Context, environ []string) ([]*looker, err
 
 // listener is the admin listener that was named, by its address or as it was printed.
 func (l *looking) listener() (*looker, error) {
-	one := &looker{name: "serve", client: &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: http1.MaxHead}}}
+	one := &looker{name: "serve", admin: l.address(), client: &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: http1.MaxHead}}}
 	if path, ok := strings.CutPrefix(l.admin, "unix:"); ok {
 		one.base, one.client = "http://localhost", overSocket(path)
 	} else {
@@ -109,12 +112,15 @@ func (l *looker) ask(ctx context.Context, method, path string, form io.Reader, i
 	}
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s does not answer: %w", l.name, err)
+		return l.unreached(err)
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK:
-		return json.NewDecoder(io.LimitReader(resp.Body, lookBytes)).Decode(into)
+		if err := json.NewDecoder(io.LimitReader(resp.Body, lookBytes)).Decode(into); err != nil {
+			return l.strange("something else than a bridge's admin listener does")
+		}
+		return nil
 	case http.StatusUnauthorized:
 		return errors.New("the admin listener wants its token: name the file with --token-file, or give --admin the whole address that the bridge printed")
 	case http.StatusForbidden:
@@ -124,7 +130,33 @@ func (l *looker) ask(ctx context.Context, method, path string, form io.Reader, i
 			return errNothingStored
 		}
 	}
-	return fmt.Errorf("%s answers %s", l.name, resp.Status)
+	return l.strange(resp.Status)
+}
+
+// address is the listener that was named, without the token that may stand behind it.
+func (l *looking) address() string {
+	address, _, _ := strings.Cut(l.admin, "#")
+	return address
+}
+
+// unreached says that nobody answers.
+func (l *looker) unreached(err error) error {
+	why := wellknown.Reason(err)
+	if cause, ok := errors.AsType[syscall.Errno](err); ok {
+		why = cause.Error()
+	}
+	if l.admin == "" {
+		return fmt.Errorf("%s does not answer: %s", l.name, why)
+	}
+	return fmt.Errorf("no bridge answers at %s: %s; does it run, and is that its admin.listen?", l.admin, why)
+}
+
+// strange says that what answers is no admin listener.
+func (l *looker) strange(what string) error {
+	if l.admin == "" {
+		return fmt.Errorf("%s answers %s", l.name, what)
+	}
+	return fmt.Errorf("%s answers %s; is that the address of admin.listen, and not the one for clients?", l.admin, what)
 }
 
 func (l *looker) state(ctx context.Context) (state view.State, err error) {

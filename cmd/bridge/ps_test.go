@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/testport"
 )
 
 // desktop starts a `bridge stdio` with a session that has a call under way, and returns
@@ -54,6 +57,23 @@ func desktop(t *testing.T) (environ []string, send io.Writer) {
 }
 
 // TestPsShowsWhatADesktopClientsBridgeDoes without any setting.
+// TestLookingWhereNoAdminListenerIsAsksForTheAddress: nobody is there, or somebody else.
+func TestLookingWhereNoAdminListenerIsAsksForTheAddress(t *testing.T) {
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }))
+	defer page.Close()
+	for address, want := range map[string]string{
+		testport.Closed + "#token=hush": "no bridge answers at " + testport.Closed + ": connection refused; does it run, and is that its admin.listen?",
+		other.URL:                       "answers 404 Not Found; is that the address of admin.listen, and not the one for clients?",
+		page.URL:                        "answers something else than a bridge's admin listener does; is that the address of admin.listen",
+	} {
+		if err := fails(t, nil, "ps", "--admin", address); !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestPsShowsWhatADesktopClientsBridgeDoes(t *testing.T) {
 	environ, _ := desktop(t)
 	text := prints(t, environ, "ps")

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +23,9 @@ server directly.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			was, err := reading(func() (report.Report, error) { return report.Read(args[0]) })
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("there is no %s: a bridge with admin.report writes its file a minute after its start, and when it ends; is that the file?", args[0])
+			}
 			if err != nil {
 				return err
 			}

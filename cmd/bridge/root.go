@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,12 +27,24 @@ Start with: bridge demo`,
 	root.SetErr(env.err)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())}
-	})
+	root.SetFlagErrorFunc(wrongFlag)
+	root.Version = versionText()
+	root.SetVersionTemplate(versionLines())
 	root.AddCommand(newServe(env), newStdio(env), newCheck(env), newLogin(env), newLogout(env), newAuth(env), newDemo(env), newPs(env), newWatch(env), newReplay(env), newReport(env), newSessions(env), newConfig(env), newVersion())
 	return root
 }
+
+// wrongFlag says where the flags are listed, or, of a flag behind a word that may be a command's name, where
+// commands go.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	if cmd.Annotations[takesCommand] != "" && cmd.Flags().NArg() > 0 {
+		return usageError{fmt.Errorf("%w; a command and its flags go after --, as in `%s`", err, cmd.Annotations[takesCommand])}
+	}
+	return usageError{fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())}
+}
+
+// takesCommand annotates commands of ours behind which a server may be named as a command, with an example.
+const takesCommand = "command"
 
 // noArgs refuses arguments with an error that names the likely mistake.
 func noArgs(cmd *cobra.Command, args []string) error {
@@ -49,12 +62,15 @@ func commandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return nil
 	}
-	return usageError{fmt.Errorf("`%s` takes no argument %q; a URL goes after --upstream, a command after --", cmd.CommandPath(), args[0])}
+	return usageError{fmt.Errorf("`%s` takes no argument %q; a URL goes after --upstream, a command after --, as in `%s`", cmd.CommandPath(), args[0], cmd.Annotations[takesCommand])}
 }
 
-// urlOrCommand accepts one URL, or a command after "--".
+// urlOrCommand accepts one URL, which a setting may name in its place, or a command after "--".
 func urlOrCommand(cmd *cobra.Command, args []string) error {
-	if dash := cmd.ArgsLenAtDash(); dash == 0 && len(args) > 0 || dash < 0 && len(args) == 1 {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash < 0 && len(args) == 1 && cmd.Flags().Changed("upstream"):
+		return usageError{errors.New("the URL is there twice, as an argument and after --upstream; keep one of the two")}
+	case dash == 0 && len(args) > 0, dash < 0 && len(args) <= 1:
 		return nil
 	}
 	return usageError{fmt.Errorf("usage: %s (URL | -- COMMAND [ARGUMENT…])", cmd.CommandPath())}

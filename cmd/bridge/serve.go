@@ -33,6 +33,8 @@ Every setting of the configuration is a flag: besides those listed below there
 are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.`,
 		Example: "  bridge serve --upstream https://mcp.example.com/mcp\n  bridge serve --config bridge.yaml --listen :8080\n  bridge serve -- my-server --verbose",
 		Args:    commandOnly,
+
+		Annotations: map[string]string{takesCommand: "bridge serve -- my-server"},
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool { return key != "command" })
 	settings.addConfigFile(cmd)

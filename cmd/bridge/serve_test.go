@@ -110,16 +110,42 @@ func TestUntrustedCertificateOfTheUpstreamTellsWhereToPutTheAuthority(t *testing
 }
 
 func TestUpstreamThatWantsAuthorizationIsReady(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	defer server.Close()
+	server := refusing(t)
 	p := start(t, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0")
 	p.expect("wants clients to authorize")
 	if status, _ := p.get("/readyz"); status != http.StatusOK {
 		t.Errorf("/readyz answers %d", status)
 	}
+}
+
+// TestUpstreamThatRefusesTheConfiguredTokenSaysSo: waiting for clients to authorize would be of no use.
+func TestUpstreamThatRefusesTheConfiguredTokenSaysSo(t *testing.T) {
+	server := refusing(t)
+	p := startWith(t, []string{"BRIDGE_HEADERS=Authorization: Bearer hush"}, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0")
+	p.expect("refused the configured Authorization (HTTP 401): correct it in BRIDGE_HEADERS")
+	if log := p.errors.String(); strings.Contains(log, "hush") || strings.Contains(log, "wants clients to authorize") {
+		t.Error(log)
+	}
+}
+
+// TestTheLogDoesNotCallAServerReadyThatRefusesAll: the bridge signs in when somebody calls.
+func TestTheLogDoesNotCallAServerReadyThatRefusesAll(t *testing.T) {
+	p := start(t, "serve", "--upstream", refusing(t).URL, "--listen", "127.0.0.1:0", "--auth.mode", "agent", "--auth.dir", t.TempDir(), "--auth.store", "file", "--auth.browser", "off")
+	p.expect("the upstream is there and wants the bridge to sign in")
+	if strings.Contains(p.errors.String(), "the upstream is ready") {
+		t.Error(p.errors)
+	}
+}
+
+// refusing is a server that answers nobody without credentials, which it never finds good.
+func refusing(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	return server
 }
 
 func TestMissingFilesOfTLSAreErrors(t *testing.T) {

@@ -24,6 +24,8 @@ before have a second to be answered. Everything it has to say besides goes to
 standard error.`,
 		Example: "  bridge stdio --upstream https://mcp.example.com/mcp\n  bridge stdio -- my-server --verbose",
 		Args:    commandOnly,
+
+		Annotations: map[string]string{takesCommand: "bridge stdio -- my-server"},
 	}
 	settings := addSettings(cmd, env.environ, concernsStdio)
 	settings.addConfigFile(cmd)
@@ -46,6 +48,16 @@ func concernsStdio(key string) bool {
 	return key == "admin.payloads" || !strings.HasPrefix(key, "tls.") && !strings.HasPrefix(key, "store.") && !strings.HasPrefix(key, "admin.")
 }
 
+// giveWhole has a command get the bridge's whole environment where nothing was said of it, and reports
+// whether it does: what a person or a client gives its server, it gives the bridge in its place.
+func giveWhole(m *config.Mount) bool {
+	if len(m.Command) == 0 || len(m.CommandEnv) > 0 {
+		return false
+	}
+	m.CommandEnv = []string{"*"}
+	return true
+}
+
 func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error {
 	mounts := cfg.Mounts()
 	if len(mounts) > 1 {
@@ -56,9 +68,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	}
 	outliveReaders()
 	log := newLogger(env.err, cfg.Log, env.environ)
-	if len(mounts[0].CommandEnv) == 0 {
-		mounts[0].CommandEnv = []string{"*"} // what the client gives its server, it gives the bridge
-	}
+	giveWhole(&mounts[0])
 	admin := newLocalSight(cfg, env.environ, log)
 	with := common{admin: admin, pages: newDesks(true, env.environ, log), memory: memory(cfg, log), endless: endless(), sole: true}
 	defer with.close()

@@ -103,6 +103,32 @@ func TestStdioServesOneUpstream(t *testing.T) {
 	}
 }
 
+// TestWhoStartsACommandReadsItsLastWords: over stdio that is its user, over HTTP anybody.
+func TestWhoStartsACommandReadsItsLastWords(t *testing.T) {
+	answers, _ := dialogue(t, append([]string{"--"}, cannedKind(t, "dead")...), initialize)
+	if !strings.Contains(answers[0], "(exit status 3); its last words: cannot open the database") {
+		t.Errorf("over stdio: %s", answers[0])
+	}
+	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--"}, cannedKind(t, "dead")...)...)
+	if _, body := p.post("/mcp", initialize); strings.Contains(body, "database") || !strings.Contains(body, "(exit status 3); its messages are in the log") {
+		t.Errorf("over HTTP: %s", body)
+	}
+}
+
+// TestStdioSaysHowToSignIn: the desktop shows what initialize ended with, and nothing else.
+func TestStdioSaysHowToSignIn(t *testing.T) {
+	server := refusing(t)
+	for header, want := range map[string]string{
+		"X-Other: 1":                 "wants a sign-in (HTTP 401): start the bridge with --auth.mode agent, or give it a token in BRIDGE_HEADERS",
+		"Authorization: Bearer hush": "refused the configured Authorization (HTTP 401): correct it in BRIDGE_HEADERS",
+	} {
+		answers, log := dialogue(t, []string{"--upstream", server.URL, "--headers", header}, initialize)
+		if !strings.Contains(answers[0], want) || strings.Contains(answers[0]+log, "hush") {
+			t.Errorf("%s\n%s", answers[0], log)
+		}
+	}
+}
+
 func TestServeInFrontOfACommand(t *testing.T) {
 	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--"}, cannedCommand(t)...)...)
 	p.expect("the upstream is ready")

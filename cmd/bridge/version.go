@@ -19,11 +19,15 @@ func newVersion() *cobra.Command {
 		Short: "Print the version of the bridge and of the protocols it speaks",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bridge %s (%s)\nclients: %v\nservers: %s\n",
-				versionText(), runtime.Version(), mcp.Legacy, mcp.V20260728)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLines())
 			return err
 		},
 	}
+}
+
+// versionLines is what `bridge version` prints.
+func versionLines() string {
+	return fmt.Sprintf("bridge %s (%s)\nclients: %v\nservers: %s\n", versionText(), runtime.Version(), mcp.Legacy, mcp.V20260728)
 }
 
 // versionText is the release, or what the build knows of its revision.

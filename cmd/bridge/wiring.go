@@ -48,8 +48,9 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	options.Bridge.Shared, options.Bridge.Peers = with.kept.up != nil, with.kept.replica != nil
 	options.Legacy.Memory, options.Servers = with.memory, with.servers
 	if len(settings.Command) > 0 {
-		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
-		options.Command.Stdio.Sole = with.sole
+		options.Command = command(settings, log)
+		options.Probe.Timeout, options.Probe.Setting = settings.Timeouts.Start, "timeouts.start"
+		options.Command.Stdio.Sole, options.Command.Stdio.Tell = with.sole, with.sole
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
 	} else {

@@ -66,7 +66,7 @@ var mayImport = map[string][]string{
 	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/clip", "internal/fault", "internal/gate", "internal/logfield"},
 	"legacy/h1":       {"internal/http1", "internal/meter", "internal/roster", "internal/socket"},
 	"upstream/h1":     {"internal/http1", "internal/socket"},
-	"upstream/stdio":  {"upstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/fault", "internal/logfield", "internal/transport", "internal/budget", "internal/inorder"},
+	"upstream/stdio":  {"upstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/clip", "internal/fault", "internal/logfield", "internal/transport", "internal/budget", "internal/inorder"},
 	"upstream/mirror": {"mcp", "jsonrpc", "rawjson", "internal/fault", "internal/http1"},
 
 	"upstream/streamable": {"internal/budget", "internal/buffers", "internal/fault", "internal/hop", "internal/http1", "internal/roundtrip", "jsonrpc", "mcp", "negotiate", "observe", "rawjson", "sse", "upstream", "upstream/h1", "upstream/mirror"},

@@ -15,8 +15,12 @@ import (
 )
 
 // authorize says what a server wants that did not answer for want of it. The
-// bridge can use such a server: clients bring their credentials.
+// bridge can use such a server, as clients bring their credentials, unless it has refused configured ones.
 func (r *Report) authorize(ctx context.Context, server *streamable.Options, login, public string, failure *upstream.Failure) {
+	if failure.Own { // which clients cannot replace
+		r.Usable, r.Problem, r.Authorization = false, failure.Detail, fmt.Sprintf("refused (HTTP %d)", failure.Status)
+		return
+	}
 	r.Usable, r.Problem = true, ""
 	r.Authorization = fmt.Sprintf("wanted (HTTP %d); clients bring their own, check takes --headers 'Authorization: …'", failure.Status)
 	r.Login = login

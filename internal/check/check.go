@@ -41,6 +41,7 @@ const checkTimeout = 30 * time.Second
 
 // Examine looks at a server. An error means that it could not even be asked.
 func Examine(ctx context.Context, opt Options) (*Report, error) {
+	wanted := ctx
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout+opt.Start)
 	defer cancel()
 	r := &Report{URL: opt.Name, Authorization: "not asked for", Instead: opt.Instead}
@@ -59,7 +60,7 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 	caller := draft.Caller(direct)
 	probe := negotiate.Options{Fallback: draft.Version}
 	if opt.Command != nil {
-		probe.Timeout = opt.Start
+		probe.Timeout, probe.Setting = opt.Start, "timeouts.start"
 	}
 	began := time.Now()
 	own := upstream.NewPeer(caller, upstream.Call{Params: translate.OwnParams(mcp.MethodDiscover, nil)})
@@ -72,6 +73,9 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 	}
 	if verdict.LegacyServer() {
 		r.ask(ctx, &opt, &verdict, zerolog.Nop())
+	}
+	if wanted.Err() != nil {
+		return nil, ErrStopped
 	}
 	r.relay(&opt, &verdict)
 	if failure := upstream.Refused(&verdict); failure != nil {

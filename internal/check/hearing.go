@@ -3,48 +3,34 @@ package check
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // hearing takes the upstream client's log, in which it says what a report should:
-// which tools it leaves out because of their header annotations (B-23), and what
-// a process had to say before it ended.
+// which tools it leaves out because of their header annotations (B-23), and how much
+// a process printed that is no message.
 type hearing struct {
 	*Report
-	last   string // line of a process's standard error
-	status string // with which the process ended
-	noise  int    // lines of its standard output that are no messages
+	noise int // lines of a process's standard output that are no messages
 }
 
 // Write implements io.Writer.
 func (h *hearing) Write(line []byte) (int, error) {
-	var entry struct{ Tool, Reason, Stderr, Status, Message string }
+	var entry struct{ Tool, Reason, Message string }
 	switch err := json.Unmarshal(line, &entry); {
 	case err != nil:
 	case entry.Tool != "":
 		h.ToolProblems = append(h.ToolProblems, ToolProblem{printable(entry.Tool), entry.Reason})
 		h.Tools++ // it is not in the result
-	case entry.Stderr != "":
-		h.last = printable(entry.Stderr)
-	case entry.Status != "" && h.status == "":
-		h.status = entry.Status
 	case entry.Message == stdio.SkippedLine:
 		h.noise++
 	}
 	return len(line), nil
 }
 
-// tell adds to a problem what the process printed that is no answer, and its last
-// words. A process that check itself ended has none of these.
+// tell adds to a problem what the process printed that is no answer.
 func (h *hearing) tell() {
-	if strings.Contains(h.Problem, "ended") {
-		h.Problem += parenthesis(h.status)
-		if h.last != "" {
-			h.Problem += "; its last words: " + h.last
-		}
-	}
 	switch {
 	case h.Problem == "" || h.noise == 0:
 	case h.noise == 1:

@@ -19,7 +19,8 @@ type Report struct {
 	Usable        bool          `json:"usable"`
 	Problem       string        `json:"problem,omitempty"`
 	Note          string        `json:"note,omitempty"`
-	Milliseconds  int64         `json:"milliseconds"` // until it was known what the server is
+	Environment   string        `json:"environment,omitempty"` // that a command got, where it may get another one
+	Milliseconds  int64         `json:"milliseconds"`          // until it was known what the server is
 	Era           string        `json:"era"`
 	Versions      []string      `json:"versions,omitempty"`
 	Server        string        `json:"server,omitempty"`
@@ -59,6 +60,9 @@ type ClientView struct {
 
 // ErrUnusable ends a check of a server that the bridge cannot use.
 var ErrUnusable = errors.New("the bridge cannot use this server")
+
+// ErrStopped ends a check that nobody waits for any more.
+var ErrStopped = errors.New("the check was stopped before it was known what the server is")
 
 // ErrUnusableStore ends a check of a server with which nothing is wrong.
 var ErrUnusableStore = errors.New("the bridge cannot use this store of sessions")
@@ -115,6 +119,9 @@ func (r *Report) text() string {
 	}
 	if r.Note != "" {
 		line("note", "%s", r.Note)
+	}
+	if r.Environment != "" {
+		line("environment", "%s", r.Environment)
 	}
 	line("era", "%s%s", r.Era, parenthesis(strings.Join(r.Versions, ", ")))
 	if r.Server != "" || r.Capabilities != nil {

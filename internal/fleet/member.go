@@ -97,12 +97,16 @@ const (
 func (m *Member) observe(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = time.Second, 30*time.Second
-	for last := ""; !m.examine(ctx, &last); {
+	last := ""
+	for !m.examine(ctx, &last) {
 		if !pause(ctx, wait.NextBackOff()) {
 			return
 		}
 	}
 	for m.nextLook(ctx) {
+		if last == wantsSignIn {
+			m.examine(ctx, &last)
+		}
 		if err := m.Reach(ctx); err != nil && !m.await(ctx, err) {
 			return
 		}
@@ -159,16 +163,30 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// wantsSignIn is all that is known of an upstream that answers nobody before a sign-in.
+const wantsSignIn = "the upstream is there and wants the bridge to sign in; what it is and offers is known afterwards"
+
 // examine probes once, logs what is new and reports whether to stop.
 func (m *Member) examine(ctx context.Context, last *string) bool {
 	verdict := m.Judge(ctx)
+	refused := upstream.Refused(&verdict)
 	log := &m.spec.Log
 	switch {
 	case ctx.Err() != nil:
+	case verdict.Usable() && m.Guessed(&verdict):
+		m.state.say(true, "there, and wants the bridge to sign in")
+		if *last != wantsSignIn {
+			log.Info().Msg(wantsSignIn)
+		}
+		*last = wantsSignIn
 	case verdict.Usable():
+		*last = ""
 		m.state.say(true, verdict.Era.String()+", "+verdict.Version)
 		log.Info().Str(logfield.Era, verdict.Era.String()).Str(logfield.Version, verdict.Version).Msg("the upstream is ready")
-	case upstream.Refused(&verdict) != nil:
+	case refused != nil && refused.Own:
+		m.state.say(true, "there, and refuses the configured Authorization")
+		log.Warn().Msg(refused.Detail)
+	case refused != nil:
 		m.state.say(true, "there, and wants clients to authorize")
 		log.Info().Msg("the upstream is there and wants clients to authorize")
 	case m.Relayed(&verdict):

@@ -12,16 +12,23 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
 // server is a modern one that can go away.
-type server struct{ gone atomic.Bool }
+type server struct {
+	gone  atomic.Bool
+	guess atomic.Bool // nobody has signed in
+}
 
 func (s *server) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
 	if s.gone.Load() {
 		return nil, &upstream.Failure{Cause: upstream.Unreachable, Detail: "cannot be reached"}
+	}
+	if s.guess.Load() {
+		return &upstream.Answer{Result: []byte(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"mcp-bridge/guessed":true}`)}, nil
 	}
 	return &upstream.Answer{Result: []byte(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private"}`)}, nil
 }
@@ -44,6 +51,34 @@ func watching(t *testing.T, s *server, log *strings.Builder) *Fleet {
 	t.Cleanup(f.Close)
 	f.Watch()
 	return f
+}
+
+// TestAServerIsReadyOnceSomebodyHasSignedIn, and not before, when nothing of it is known.
+func TestAServerIsReadyOnceSomebodyHasSignedIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := &server{}
+		s.guess.Store(true)
+		f, err := Open([]Spec{{Path: "/mcp", Log: zerolog.New(zerolog.SyncWriter(&log)), Open: func() (*mount.Mount, error) {
+			return mount.New(mount.Options{Caller: s, Behalf: &signin.Behalf{}})
+		}}}, Options{SSE: func(string) (string, string) { return "/sse", "/messages" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		f.Watch()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if text := log.String(); strings.Count(text, wantsSignIn) != 1 || strings.Contains(text, "the upstream is ready") {
+			t.Errorf("before the sign-in the log says\n%s", text)
+		}
+		s.guess.Store(false)
+		time.Sleep(lookAgainEvery)
+		synctest.Wait()
+		if text := log.String(); strings.Count(text, "the upstream is ready") != 1 {
+			t.Errorf("after the sign-in the log says\n%s", text)
+		}
+	})
 }
 
 func TestReadinessFollowsTheUpstreamAndTheLogTellsItOnce(t *testing.T) {

@@ -1,6 +1,7 @@
 package hop
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -43,6 +44,18 @@ func (p *Policy) Authorization(client string) string {
 		return ""
 	}
 	return auth
+}
+
+// Refused words that the server refused a request with a client's own Authorization for its credentials, and what
+// can be done. own reports that they are those of the configuration, in place of which nobody else's can go.
+func (p *Policy) Refused(status int, client string) (text string, own bool) {
+	switch {
+	case p.configured("Authorization") != "":
+		return fmt.Sprintf("refused the configured Authorization (HTTP %d): correct it in BRIDGE_HEADERS, or wherever headers is set", status), true
+	case p.Authorization(client) != "":
+		return fmt.Sprintf("refused the credentials that came with the request (HTTP %d)", status), false
+	}
+	return fmt.Sprintf("wants a sign-in (HTTP %d): start the bridge with --auth.mode agent, or give it a token in BRIDGE_HEADERS, as Authorization: Bearer TOKEN", status), false
 }
 
 // UserAgent returns the one User-Agent of the messages that the bridge makes.

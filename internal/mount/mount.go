@@ -221,6 +221,9 @@ func (m *Mount) Relayed(v *negotiate.Verdict) bool {
 	return m.verdicts.policy != negotiate.RelayNever && v.LegacyServer()
 }
 
+// Guessed reports whether a verdict is made up by the bridge: the server answers nobody before the bridge has signed in.
+func (m *Mount) Guessed(v *negotiate.Verdict) bool { return m.verdicts.guessed(v) }
+
 // Holds reports whether a session, named by its id, is served or relayed here. No request of a relayed one is
 // taken any more once another mount takes them: that one may relay them.
 func (m *Mount) Holds(session string) bool {

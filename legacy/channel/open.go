@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -137,7 +138,8 @@ func (c opening) openError(err error) *jsonrpc.Error {
 	}
 	var refusal *downstream.Refusal
 	if errors.As(err, &refusal) {
-		return fault.Internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))
+		const unknown = "the upstream server wants other credentials (HTTP %d): start the bridge with --auth.mode agent, or give it a token in BRIDGE_HEADERS"
+		return fault.Internal(cmp.Or(refusal.Why, fmt.Sprintf(unknown, refusal.Status)))
 	}
 	if budget.Short(err) {
 		return fault.Internal(err.Error())

@@ -51,6 +51,7 @@ type Client struct {
 	mu      sync.Mutex
 	stop    context.CancelFunc
 	child   *child
+	buried  *child // the one before, which ended
 	delays  *backoff.ExponentialBackOff
 	startAt time.Time // the next start is not before
 	runs    uint64    // children that were started
@@ -67,6 +68,9 @@ func New(opt Options) (*Client, error) {
 	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
 	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
 	opt.Ping = cmp.Or(opt.Ping, DefaultPing)
+	if opt.Tell && opt.Tail == nil {
+		opt.Tail = new(Tail)
+	}
 	delays := backoff.NewExponentialBackOff()
 	delays.InitialInterval = cmp.Or(opt.MinBackoff, DefaultMinBackoff)
 	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
@@ -143,20 +147,24 @@ func (s *Client) Notify(ctx context.Context, call *upstream.Call) error {
 // send makes an attempt, and another one when the process turns out to have
 // ended before the request was written.
 func (s *Client) send(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
-	ans, err := s.attempt(ctx, req, to)
+	c, ans, err := s.attempt(ctx, req, to)
 	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost && !f.Sent { // it ended just now
-		ans, err = s.attempt(ctx, req, to)
+		c, ans, err = s.attempt(ctx, req, to)
 	}
-	if f, ok := err.(*upstream.Failure); ok && s.ctx.Err() != nil && f.Cause == upstream.Lost {
-		f.Cause, f.Detail = upstream.Canceled, "the upstream client was closed"
+	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost {
+		s.explain(ctx, c, f)
+		if s.ctx.Err() != nil {
+			f.Cause, f.Detail = upstream.Canceled, "the upstream client was closed"
+		}
 	}
 	return ans, err
 }
 
-func (s *Client) attempt(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
+// attempt gives a request to the child, which it returns; nil: there is none.
+func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *upstream.Answer, error) {
 	c, err := s.get(ctx, req.call)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	begun := to.begun()
 	ans, err := c.do(ctx, req, to)
@@ -171,7 +179,7 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*upstream.
 	default:
 		c.served.Store(true)
 	}
-	return ans, err
+	return c, ans, err
 }
 
 // Silent reports that a server which does not answer server/discover is a legacy one (E-45),

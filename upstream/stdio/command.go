@@ -71,7 +71,10 @@ type Options struct {
 	// Account is charged with what is held for no call in particular, the line that is being read
 	// above all; nil: nothing is.
 	Account *budget.Account
-	// Tail remembers the last lines of its standard error; nil: nobody does.
+	// Tail remembers the last lines of its standard error; nil: nobody does, unless Tell is set.
 	Tail *Tail
+	// Tell says that who calls may read these lines when the process ends under a call: where that is the
+	// user who runs the command. Others are told the exit status alone.
+	Tell bool
 	Log  zerolog.Logger
 }

@@ -299,6 +299,13 @@ func (p *pipe) blame(why string) {
 	p.why = why
 }
 
+// blamed reports whether it was said why the pipe ended.
+func (p *pipe) blamed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.why != ""
+}
+
 // explain puts a better reason into the failure of a call that the end cut off.
 func (p *pipe) explain(f *upstream.Failure) {
 	p.mu.Lock()

@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/mcpbridge/bridge/upstream"
@@ -24,8 +23,7 @@ func (s *Client) get(ctx context.Context, call *upstream.Call) (*child, error) {
 		case c != nil:
 			err = s.await(ctx, c.ready)
 		case wait > maxStartWait:
-			err = &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: fmt.Sprintf(
-				"the upstream command %s keeps ending; it is started again in %s (its messages are in the log)", s.opt.name(), wait.Round(time.Second))}
+			err = &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: s.keepsEnding(wait)}
 		default:
 			due, cancel := context.WithTimeout(context.Background(), wait)
 			err = s.await(ctx, due.Done())
@@ -94,7 +92,7 @@ func (s *Client) Running() bool {
 // buryLocked lets go of a child, which was of use or crashed at its start, and says
 // when the next may start.
 func (s *Client) buryLocked(useful bool) {
-	s.child = nil
+	s.child, s.buried = nil, s.child
 	if useful {
 		s.delays.Reset()
 	}

@@ -67,7 +67,10 @@ func dialReason(err error) string {
 		}
 		return "the name " + upstream.Clip(dns.Name) + " could not be looked up"
 	}
+	op, _ := errors.AsType[*net.OpError](err)
 	switch {
+	case op != nil && op.Op == "proxyconnect" && errors.Is(err, syscall.ECONNREFUSED):
+		return "the proxy refuses connections; is it running, and is HTTPS_PROXY or HTTP_PROXY right?"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused; is the server running and the port right?"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -79,7 +79,7 @@ func (c *Client) httpSSEOffer(ctx context.Context, t *netCarrier, req *request) 
 	challenge := resp.Header.Values("WWW-Authenticate")
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden && len(challenge) > 0:
-		return negotiate.Offer{Refused: c.unauthorized(resp.StatusCode, challenge)}
+		return negotiate.Offer{Refused: c.unauthorized(req, resp.StatusCode, challenge)}
 	case resp.StatusCode != http.StatusOK || http1.MediaType(resp.Header.Get("Content-Type")) != "text/event-stream":
 		return negotiate.Offer{}
 	}

@@ -70,8 +70,11 @@ func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (excha
 
 // origin names the server for errors, and that a proxy is in between: what failed may be that.
 func (t *netCarrier) origin() string {
-	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: t.url}); proxy != nil || err != nil {
+	switch proxy, err := http.ProxyFromEnvironment(&http.Request{URL: t.url}); {
+	case err != nil:
 		return t.opt.origin() + " (through a proxy)"
+	case proxy != nil: // without its user and password
+		return t.opt.origin() + " (through the proxy " + proxy.Scheme + "://" + proxy.Host + ")"
 	}
 	return t.opt.origin()
 }

@@ -28,7 +28,7 @@ func (c *Client) receiveRefusal(ctx context.Context, req *request, x exchange) (
 			return nil, c.lost(ctx, x.status(), err)
 		}
 	}
-	f := c.byStatus(x, body)
+	f := c.byStatus(req, x, body)
 	msg, malformed := jsonrpc.Parse(body)
 	if err == nil {
 		release(x, malformed == nil && msg.ID == req.id && msg.Kind() == jsonrpc.Response)
@@ -67,12 +67,12 @@ func mayExplain(status int) bool {
 const maxSniffed = 200
 
 // byStatus judges a status other than 200.
-func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
+func (c *Client) byStatus(req *request, x exchange, body []byte) *upstream.Failure {
 	status, origin := x.status(), c.opt.origin()
 	f := refused(status, "the upstream %s answered a request with HTTP %d", origin, status)
 	switch {
 	case status == 401 || status == 403:
-		return c.unauthorized(status, x.values("Www-Authenticate"))
+		return c.unauthorized(req, status, x.values("Www-Authenticate"))
 	case status == 429 || status == 503:
 		f.Cause = upstream.Busy
 		f.RetryAfter = http1.RetryAfter(x.values("Retry-After"), time.Now())
@@ -84,17 +84,25 @@ func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
 		f.Cause = upstream.NotModern
 		f.Detail = "the upstream " + origin + " answered HTTP " + strconv.Itoa(status) +
 			" without a modern error: either the URL is wrong or the server does not speak MCP 2026-07-28"
+		if strings.HasSuffix(c.url.Path, "/") && len(c.url.Path) > 1 {
+			f.Detail += "; the path of the URL ends with a slash, try it without"
+		}
 	case status >= 500:
 		f.Cause = upstream.ServerError
 		f.Detail = "the upstream " + origin + " failed with HTTP " + strconv.Itoa(status)
+		if status == 501 { // what web servers say of POST
+			f.Detail += "; is the URL that of an MCP server?"
+		}
 	}
 	return f
 }
 
-// unauthorized makes the Failure of a request that was refused for want of credentials.
-func (c *Client) unauthorized(status int, challenge []string) *upstream.Failure {
-	f := refused(status, "the upstream %s demands authorization (HTTP %d)", c.opt.origin(), status)
-	f.Cause, f.Challenge = upstream.Unauthorized, challenge
+// unauthorized makes the Failure of a request that was refused for want of credentials, or for those that it had.
+func (c *Client) unauthorized(req *request, status int, challenge []string) *upstream.Failure {
+	policy := c.opt.Policy()
+	why, own := policy.Refused(status, req.call.Authorization)
+	f := refused(status, "the upstream %s %s", c.opt.origin(), why)
+	f.Cause, f.Challenge, f.Own = upstream.Unauthorized, challenge, own
 	return f
 }
 
