@@ -134,7 +134,7 @@ func (l *loader) environment(environ []string) {
 		}
 		at := slices.Index(variables, name)
 		if at < 0 {
-			l.fail(origin{where: name}, "", "is no setting of the bridge"+suggest(name, variables))
+			l.fail(origin{where: name}, "", "is no setting of the bridge"+suggestBehind(EnvPrefix, name, variables))
 			continue
 		}
 		option := rootSchema.options[at]

@@ -97,7 +97,7 @@ func (p *problems) bounds(o Option, field reflect.Value, label string) {
 	tag := o.field.Tag
 	if choices := tag.Get("oneof"); choices != "" && !slices.Contains(strings.Split(choices, "|"), field.String()) {
 		p.add(label+o.Key, "%s is unknown; use one of %s%s", shown(field.String()), o.Form(),
-			suggest(field.String(), strings.Split(choices, "|")))
+			Suggest(field.String(), strings.Split(choices, "|")))
 	}
 	if tag.Get("min") != "" && !within(field, tag.Get("min"), tag.Get("max")) {
 		p.add(label+o.Key, "%s is out of range; use %s", format(field), o.Form())

@@ -157,7 +157,7 @@ func (w *walker) entry(kv *ast.MappingValueNode, prefix string) {
 	case section:
 		w.mapping(kv.Value, key+".")
 	default:
-		w.fail(at, "", fmt.Sprintf("unknown key %s%s", shown(w.label+key), suggest(name, w.schema.names(prefix))))
+		w.fail(at, "", fmt.Sprintf("unknown key %s%s", shown(w.label+key), Suggest(name, w.schema.names(prefix))))
 	}
 }
 
