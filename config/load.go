@@ -106,6 +106,10 @@ func (l *loader) file(path string) *sequence {
 			l.fail(origin{where: path}, "", long.Error())
 			return nil
 		}
+		if errors.Is(err, smallfile.ErrUTF16) {
+			l.fail(origin{where: path}, "", smallfile.ErrUTF16.Error())
+			return nil
+		}
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
 		}
@@ -128,7 +132,7 @@ func (l *loader) environment(environ []string) {
 		variables = append(variables, o.Env())
 	}
 	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
+		name, value, _ := strings.Cut(strings.TrimSuffix(entry, "\r"), "=") // of a file with lines of Windows
 		if !strings.HasPrefix(name, EnvPrefix) || name == configVariable || kubernetes.MatchString(name) {
 			continue
 		}

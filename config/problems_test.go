@@ -27,7 +27,7 @@ func TestProblems(t *testing.T) {
 		"objects without an end":      {yaml: strings.Repeat("{a: ", 100_000), want: "@: is nested more than 64 deep in line 1"},
 		"entries without an end":      {yaml: "x:\n" + strings.Repeat("- ", 100_000) + "1", want: "@: is nested more than 64 deep in line 2"},
 		"a file of more than a MiB":   {yaml: strings.Repeat("#\n", 1<<19+1), want: "@: has more than 1048576 bytes"},
-		"broken YAML":                 {yaml: "a: b\n  c: d\n", want: `@:1: is no YAML: mapping value is not allowed in this context`},
+		"broken YAML":                 {yaml: "a: b\n  c: d\n", want: `@:2: is no YAML: the line begins with 2 spaces, which fits none of the lines above it`},
 		"two documents":               {yaml: url + "---\n" + url, want: `@: holds more than one YAML document; keep one`},
 		"no mapping":                  {yaml: "- a\n", want: `@:1: must be a mapping of keys to values`},
 		"section as value":            {yaml: url + "limits: 3\n", want: `@:2: limits: must be a mapping of keys to values`},

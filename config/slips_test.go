@@ -46,3 +46,31 @@ func TestOnlyWhatIsNearIsSuggested(t *testing.T) {
 		}
 	}
 }
+
+// The line that is indented wrongly is named, and how.
+func TestWrongIndentationIsNamedWhereItIs(t *testing.T) {
+	const url, tab, spaces = "upstream: https://a.example/mcp\n", "is no YAML: the line begins with a tab; YAML takes only spaces for indentation", "spaces, which fits none of the lines above it"
+	told(t, map[string]slip{
+		"a tab":                 {yaml: url + "timeouts:\n  round: 3s\n\tflow: 1m\n", want: "@:4: " + tab},
+		"a tab at the start":    {yaml: "\t" + url, want: "@:1: " + tab},
+		"a tab in a section":    {yaml: url + "timeouts:\n\tflow: 1m\n", want: "@:3: " + tab},
+		"a tab for more":        {yaml: url + "timeouts:\n  round: 3s\n  \tflow: 1m\n", want: "@:4: " + tab},
+		"a tab within a line":   {yaml: url + "path:\t/a\n"},
+		"deeper than its value": {yaml: url + "timeouts:\n  round: 3s\n\n  # so\n   flow: 1m\n", want: "@:6: is no YAML: the line begins with 3 " + spaces},
+		"less deep":             {yaml: url + "timeouts:\n    round: 3s\n  flow: 1m\n", want: "@:4: is no YAML: the line begins with 2 " + spaces},
+		"in an entry":           {yaml: "upstreams:\n- path: /a\n   upstream: http://a\n", want: "@:3: is no YAML: the line begins with 3 " + spaces},
+		"something else":        {yaml: url + "path: 'a\nlisten: ':1'\n", want: "@:3: is no YAML: value is not allowed in this context. map key-value is pre-defined"},
+		"an open quote":         {yaml: "path: 'a\n\tb\n", want: "@:2: is no YAML: could not find end character of single-quoted text"},
+	})
+}
+
+// Editors and shells of Windows write other texts.
+func TestFilesOfWindowsAreReadOrExplained(t *testing.T) {
+	told(t, map[string]slip{
+		"a byte order mark":    {yaml: "\xef\xbb\xbfupstream: https://a.example/mcp\r\npath: /a\r\n"},
+		"UTF-16":               {yaml: "\xff\xfeu\x00p\x00", want: "@: is in UTF-16; save it as UTF-8"},
+		"Latin-1":              {yaml: "upstream: https://a.example/mcp\npath: /\xe4\n", want: "@:2: path: has a character that is no UTF-8; save the file as UTF-8"},
+		"Latin-1 in a remark":  {yaml: "upstream: https://a.example/mcp # f\xfcr\n"},
+		"lines of an env file": {yaml: "upstream: https://a.example/mcp\n", env: []string{"BRIDGE_PROFILE=strict\r"}},
+	})
+}

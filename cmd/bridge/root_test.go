@@ -13,7 +13,7 @@ func TestMisspeltCommandsAndFlagsAreRecognised(t *testing.T) {
 		{[]string{"frobnicate"}, "no command \"frobnicate\"; `bridge --help` lists them"},
 		{[]string{"config", "valdate"}, "no command \"valdate\"; did you mean \"validate\"? `bridge config --help` lists them"},
 		{[]string{"config", "defaults", "x"}, "`bridge config defaults` takes no argument, but got \"x\""},
-		{[]string{"serve", "--upsteam", "x"}, "unknown flag: --upsteam; did you mean \"--upstream\"? `bridge serve --help` lists the flags"},
+		{[]string{"serve", "--upstrem", "x"}, "unknown flag: --upstrem; did you mean \"--upstream\"? `bridge serve --help` lists the flags"},
 		{[]string{"serve", "--timeouts.flw", "1s"}, "unknown flag: --timeouts.flw; did you mean \"--timeouts.flow\"? `bridge serve --help` lists the flags"},
 		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate; `bridge serve --help` lists the flags"},
 		{[]string{"serve", "-x"}, "unknown shorthand flag: 'x' in -x; `bridge serve --help` lists the flags"},
