@@ -212,7 +212,7 @@ func FuzzLoad(f *testing.F) {
 		if len(text) > 4<<10 || strings.ContainsRune(text, 0) {
 			t.Skip() // the library's own time grows with size; that is not ours to test
 		}
-		l := &loader{cfg: Default(), origins: map[string]origin{}}
+		l := newLoader()
 		l.mounts("f", l.yaml("f", []byte(text)))
 		if err := errorOf(append(l.problems, l.cfg.problems()...)); err != nil && err.Error() == "" {
 			t.Error("an error without a text")

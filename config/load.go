@@ -32,10 +32,9 @@ func Load(src Sources) (Config, error) {
 	if l.unreadable {
 		return l.cfg, errorOf(l.problems) // judging the defaults alone would only distract
 	}
-	broken := l.brokenKeys()
 	for _, p := range l.cfg.problems() {
-		if broken[p.Key] {
-			continue // its value could not even be read, which was reported
+		if _, set := l.origins[p.Key]; l.spoilt[p.Key] && !set {
+			continue // it was to be set, but could not even be read, which was reported
 		}
 		at := l.originOf(p.Key)
 		p.Where, p.Line = at.where, at.line
@@ -49,6 +48,7 @@ type loader struct {
 	cfg      Config
 	origins  map[string]origin // by key
 	problems []Problem
+	spoilt   map[string]bool // keys that were set, but not so that their values could be read
 	// unreadable is set when the file gave no settings at all.
 	unreadable bool
 }
@@ -59,8 +59,12 @@ type origin struct {
 	line  int
 }
 
+func newLoader() *loader {
+	return &loader{cfg: Default(), origins: map[string]origin{}, spoilt: map[string]bool{}}
+}
+
 func read(src Sources) *loader {
-	l := &loader{cfg: Default(), origins: map[string]origin{}}
+	l := newLoader()
 	upstreams := l.file(src.File)
 	l.environment(src.Environ)
 	for _, flag := range src.Flags {
@@ -72,6 +76,7 @@ func read(src Sources) *loader {
 }
 
 func (l *loader) fail(at origin, key, text string) {
+	l.spoil(key)
 	l.problems = append(l.problems, Problem{Where: at.where, Line: at.line, Key: key, Text: text})
 }
 
@@ -87,12 +92,12 @@ func (l *loader) originOf(key string) origin {
 	return origin{}
 }
 
-func (l *loader) brokenKeys() map[string]bool {
-	broken := map[string]bool{}
-	for _, p := range l.problems {
-		broken[p.Key] = true
+// spoil has nothing said of what a setting is without the value that somebody meant to give it.
+func (l *loader) spoil(key string) {
+	l.spoilt[key] = true
+	if label, ok := strings.CutSuffix(key, "command"); ok {
+		l.spoilt[label+"upstream"] = true // which it stands for
 	}
-	return broken
 }
 
 func (l *loader) file(path string) *sequence {

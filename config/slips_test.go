@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -60,7 +61,6 @@ func TestWrongIndentationIsNamedWhereItIs(t *testing.T) {
 		"less deep":             {yaml: url + "timeouts:\n    round: 3s\n  flow: 1m\n", want: "@:4: is no YAML: the line begins with 2 " + spaces},
 		"in an entry":           {yaml: "upstreams:\n- path: /a\n   upstream: http://a\n", want: "@:3: is no YAML: the line begins with 3 " + spaces},
 		"something else":        {yaml: url + "path: 'a\nlisten: ':1'\n", want: "@:3: is no YAML: value is not allowed in this context. map key-value is pre-defined"},
-		"an open quote":         {yaml: "path: 'a\n\tb\n", want: "@:2: is no YAML: could not find end character of single-quoted text"},
 	})
 }
 
@@ -73,4 +73,33 @@ func TestFilesOfWindowsAreReadOrExplained(t *testing.T) {
 		"Latin-1 in a remark":  {yaml: "upstream: https://a.example/mcp # f\xfcr\n"},
 		"lines of an env file": {yaml: "upstream: https://a.example/mcp\n", env: []string{"BRIDGE_PROFILE=strict\r"}},
 	})
+}
+
+// A list or mapping that is none is shown as it should be, and its value is quoted nowhere. What it leaves unset is not
+// missing, and neither is what a misspelt key was to set.
+func TestWhatIsNoListIsShownAsOne(t *testing.T) {
+	const url = "upstream: https://a.example/mcp\n"
+	told(t, map[string]slip{
+		"a command":             {yaml: "command: my-server --token hush\n", want: "@:1: command: must be a list, like [my-server, --verbose]"},
+		"a command of an entry": {yaml: "upstreams:\n- path: /a\n  command: hush\n", want: "@:3: upstreams[0].command: must be a list, like [my-server, --verbose]"},
+		"headers":               {yaml: url + "headers: hush\n", want: `@:2: headers: must be a mapping of names to values, like {Authorization: "Bearer …"}`},
+		"tiers":                 {yaml: url + "rates: {tier: 'claim:plan', tiers: gold}\n", want: "@:2: rates.tiers: must be a mapping of names to values, like {gold: 4}"},
+		"roots":                 {yaml: url + "roots: file:///tmp\n", want: "@:2: roots: must be a list, like [file:///home/me/project]"},
+		"a misspelt upstream":   {yaml: "upstrem: http://a\n", want: `@:1: unknown key "upstrem"; did you mean "upstream"?`},
+		"a misspelt command":    {yaml: "upstreams:\n- path: /a\n  comand: [a]\n", want: `@:3: unknown key "upstreams[0].comand"; did you mean "command"?`},
+	})
+}
+
+// The examples are right themselves.
+func TestListsAndMappingsHaveExamples(t *testing.T) {
+	for _, o := range Options() {
+		if !o.List {
+			continue
+		}
+		l := newLoader()
+		l.yaml("f", []byte(strings.ReplaceAll(o.Path, ".", ": {")+": "+o.like()+strings.Repeat("}", strings.Count(o.Path, "."))))
+		if o.like() == "" || len(l.problems) > 0 || o.in(reflect.ValueOf(l.cfg)).Len() == 0 {
+			t.Errorf("%s: %q %v", o.Key, o.like(), l.problems)
+		}
+	}
 }

@@ -144,7 +144,9 @@ func (w *walker) entry(kv *ast.MappingValueNode, prefix string) {
 	case section:
 		w.mapping(kv.Value, key+".")
 	default:
-		w.fail(at, "", fmt.Sprintf("unknown key %s%s", shown(w.label+key), Suggest(name, w.schema.names(prefix))))
+		names := w.schema.names(prefix)
+		w.spoil(w.label + prefix + nearest(name, "", names))
+		w.fail(at, "", fmt.Sprintf("unknown key %s%s", shown(w.label+key), Suggest(name, names)))
 	}
 }
 
@@ -181,11 +183,11 @@ func texts(o Option, node ast.Node) ([]string, error) {
 		return []string{text}, nil
 	}
 	if o.field.Type.Kind() == reflect.Map {
-		return headerLines(node)
+		return lines(o, node)
 	}
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
-		return nil, errors.New("must be a list, like [a, b]")
+		return nil, errors.New("must be a list, like " + o.like())
 	}
 	var values []string
 	for _, item := range list.Values {
@@ -198,10 +200,10 @@ func texts(o Option, node ast.Node) ([]string, error) {
 	return values, nil
 }
 
-func headerLines(node ast.Node) ([]string, error) {
+func lines(o Option, node ast.Node) ([]string, error) {
 	entries, ok := node.(ast.MapNode)
 	if !ok {
-		return nil, errors.New("must be a mapping of names to values")
+		return nil, errors.New("must be a mapping of names to values, like " + o.like())
 	}
 	var lines []string
 	for it := entries.MapRange(); it.Next(); {
