@@ -32,7 +32,7 @@ func openStore(ctx context.Context, settings config.Store) (store.Store, []store
 		return nil, nil, nil
 	}
 	if kind == "file" {
-		err = checkDirectory(path) // which is where the keys go, too
+		err = checkDirectory(filepath.Dir(path)) // which is where the keys go, too
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("store.url: %w", err)
@@ -224,10 +224,7 @@ func checkNewStore(path, keys string) error {
 			return fmt.Errorf("store.keys: %w", err)
 		}
 	}
-	if err := checkDirectory(path); err != nil {
-		return fmt.Errorf("store.url: %w", err)
-	}
-	if err := checkWritable(filepath.Dir(path)); err != nil {
+	if err := checkTarget(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("store.url: %w", err)
 	}
 	if err := boltstore.CheckMissing(path); err != nil {
