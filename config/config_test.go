@@ -256,10 +256,10 @@ func TestSettingWithTheNameOfItsSection(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, cfg.Questions.Policy, err)
 		}
 	}
-	cfg, err := Load(Sources{Environ: []string{"BRIDGE_QUESTIONS=decline"}, Flags: []Setting{
+	cfg, err := Load(Sources{Environ: []string{"BRIDGE_QUESTIONS=page"}, Flags: []Setting{
 		{Key: "upstream", Values: []string{"http://h/mcp"}}, {Key: "questions.wait", Values: []string{"1s"}},
 	}})
-	if err != nil || cfg.Questions.Policy != "decline" || cfg.Questions.Wait != time.Second {
+	if err != nil || cfg.Questions.Policy != "page" || cfg.Questions.Wait != time.Second {
 		t.Errorf("%+v, %v", cfg.Questions, err)
 	}
 }

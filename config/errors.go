@@ -17,6 +17,7 @@ type Problem struct {
 	Line  int    // in the file; 0 when there is none to name
 	Key   string // the setting; empty when the source as a whole is meant
 	Text  string // what is wrong and what would be right; never a secret
+	idle  bool   // the setting has no effect
 }
 
 func (p Problem) String() string {

@@ -17,6 +17,8 @@ type Sources struct {
 	File    string    // path of the YAML file; empty: none
 	Environ []string  // NAME=value, as os.Environ returns them
 	Flags   []Setting // in the order of the command line
+	// Partly is for commands that obey some settings only: those of others that have no effect are no mistake.
+	Partly bool
 }
 
 // Setting is one flag of the command line.
@@ -35,6 +37,9 @@ func Load(src Sources) (Config, error) {
 	for _, p := range l.cfg.problems() {
 		if _, set := l.origins[p.Key]; l.spoilt[p.Key] && !set {
 			continue // it was to be set, but could not even be read, which was reported
+		}
+		if src.Partly && p.idle {
+			continue
 		}
 		at := l.originOf(p.Key)
 		p.Where, p.Line = at.where, at.line

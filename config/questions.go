@@ -33,7 +33,7 @@ func (p *problems) questions(m *Policy, label string) {
 		}
 	}
 	p.opens(m.Questions.Open, label+"questions.open")
-	if m.Questions.URL != "" && m.Questions.Policy != "page" && (m.Sampling.Provider == "off" || m.Sampling.Approve != "on") {
+	if m.Questions.URL != "" && !m.asksOnPage() {
 		p.add(label+"questions.url", "is the address of a page, and nothing is asked on one; add questions: page")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Questions.Patience)) {

@@ -30,6 +30,7 @@ func (c *Config) problems() []Problem {
 	found.memory(c)
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "", len(c.TrustedProxies) > 0)
+		found.idle(&c.Mount, &Mount{Policy: defaultPolicy()}, "")
 		found.sharing(&c.Mount, c, "")
 		found.itself(&c.Mount, c.Listen, "")
 		found.pages([]Mount{c.Mount})
@@ -53,6 +54,7 @@ func (p *problems) upstreams(c *Config) {
 	for i := range c.Upstreams {
 		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
 		p.mount(mount, label, len(c.TrustedProxies) > 0)
+		p.idle(mount, &c.Mount, label)
 		p.sharing(mount, c, label)
 		p.itself(mount, c.Listen, label)
 		p.policy(mount, &c.Mount, label)
@@ -194,9 +196,7 @@ func (p *problems) store(s *Store) {
 	default:
 		p.add("store.url", "is unknown; write memory:, file:PATH, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	}
-	if s.Durability == "relaxed" && kind != "file" {
-		p.add("store.durability", "has an effect on a store in a file only; remove it")
-	}
+	p.idleStore(s, kind)
 }
 
 // pair reports a certificate without its key, or the reverse.

@@ -27,6 +27,7 @@ a store of sessions, too, as "bridge config validate" does.`,
 	settings := addSettings(cmd, env.environ, func(key string) bool {
 		return concernsCheck(key) || strings.HasPrefix(key, "upstream-tls.") || key == "store.url" || key == "store.keys"
 	})
+	settings.partly = true
 	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := reading(func() (config.Config, error) { return settings.load(commandOf(cmd, settings, args)) })
