@@ -69,17 +69,18 @@ func empty(value any) bool {
 
 // idleStore reports settings of a store that have no effect on its kind.
 func (p *problems) idleStore(s *Store, kind string) {
+	add := func(key, text string) { *p = append(*p, Problem{Key: key, Text: text, idle: true}) }
 	usual := Default().Store
 	if s.Durability != usual.Durability && kind != "file" {
-		p.add("store.durability", "has an effect on a store in a file only; remove it")
+		add("store.durability", "has an effect on a store in a file only; remove it")
 	}
 	if s.Journal != usual.Journal && kind != "file" {
-		p.add("store.journal", "has an effect on a store in a file only; remove it")
+		add("store.journal", "has an effect on a store in a file only; remove it")
 	}
 	if s.Outage != usual.Outage && kind != "redis" {
-		p.add("store.outage", "has an effect on a store in Redis only; remove it")
+		add("store.outage", "has an effect on a store in Redis only; remove it")
 	}
 	if s.Unload != usual.Unload && kind == "memory" {
-		p.add("store.unload", "has no effect with memory:, where nothing is kept; remove it, or set store.url")
+		add("store.unload", "has no effect with memory:, where nothing is kept; remove it, or set store.url")
 	}
 }

@@ -56,7 +56,7 @@ store: {url: 'file:/no/store/s.db'}
 upstreams:
 - {path: /a, upstream: 'http://h/mcp', sampling: {provider: openai, model: m, key-file: /no/key}}
 - {path: /b, upstream: 'http://h/mcp', auth: {mode: agent, client-id: a, issuer: 'https://i', client-secret-file: /no/secret, client-key: ` + cert + `, dir: ` + file + `/x}}
-- {path: /c, command: [/no/command], upstream-tls: {ca: /no/ca}}
+- {path: /c, command: [/no/command]}
 - {path: /d, command: [/no/command], upstream-tls: {ca: /no/ca}, public-url: 'https://b', auth: {mode: terminate, clients: {issuer: 'https://i'}}}
 `
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
