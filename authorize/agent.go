@@ -33,10 +33,8 @@ func New(opt Options) (*Agent, error) {
 	if err := opt.defaults(); err != nil {
 		return nil, err
 	}
-	if len(opt.ClientKey) > 0 {
-		if _, _, err := signingKey(opt.ClientKey); err != nil {
-			return nil, failf(err, "auth.client-key cannot be used: %v", err)
-		}
+	if err := CheckClientKey(opt.ClientKey); err != nil {
+		return nil, err
 	}
 	store, err := newStore(&opt)
 	if err != nil {
@@ -48,6 +46,17 @@ func New(opt Options) (*Agent, error) {
 		a.login.Store(l)
 	}
 	return a, nil
+}
+
+// CheckClientKey reports why a client could not be proved with a key; there need be none.
+func CheckClientKey(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if _, _, err := signingKey(text); err != nil {
+		return failf(err, "auth.client-key cannot be used: %v", err)
+	}
+	return nil
 }
 
 // Close ends a sign-in that is under way here. Another process, or a later one,

@@ -45,10 +45,8 @@ func NewExchanger(opt Options) (*Exchanger, error) {
 	if opt.Issuer == "" {
 		return nil, failf(nil, "auth.grant exchange needs auth.issuer or auth.clients.issuer: else clients' tokens would go to whichever authorization server %s names", opt.host())
 	}
-	if len(opt.ClientKey) > 0 {
-		if _, _, err := signingKey(opt.ClientKey); err != nil {
-			return nil, failf(err, "auth.client-key cannot be used: %v", err)
-		}
+	if err := CheckClientKey(opt.ClientKey); err != nil {
+		return nil, err
 	}
 	return &Exchanger{agent: &Agent{opt: opt}, cache: ttlcache.New[[sha256.Size]byte, string](ttlcache.Limits{Entries: keptTokens})}, nil
 }

@@ -43,12 +43,12 @@ type Auth struct {
 	// the server names, and with grant exchange that of auth.clients.issuer. A client secret needs it.
 	Issuer string `key:"issuer"`
 	// The scopes to ask for. Empty: those that the server names.
-	Scopes []string `key:"scopes"`
+	Scopes []string `key:"scopes" like:"[read, write]"`
 	// The identifier of the server in requests for tokens; omit leaves it out, for authorization servers that refuse it.
 	// Empty: the one that the server names.
 	Resource string `key:"resource"`
 	// Parameters added to the request for authorization, as NAME: VALUE, like "audience: https://api.example.com".
-	Parameters map[string]string `key:"parameters" secret:"true"`
+	Parameters map[string]string `key:"parameters" secret:"true" like:"{audience: \"https://api.example.com\"}"`
 	// The address on this machine to which the browser comes back, as registered for the client id, like
 	// http://localhost:3334/callback. Empty: one of four ports that depend on the server.
 	Callback string `key:"callback"`
@@ -74,9 +74,9 @@ type Clients struct {
 	// The authorization server that gives them, by its issuer. Tokens must be JSON web tokens of its own.
 	Issuer string `key:"issuer"`
 	// For whom tokens may be. Empty: for the address of the endpoint, as public-url says.
-	Audience []string `key:"audience"`
+	Audience []string `key:"audience" like:"[https://mcp.example.com/mcp]"`
 	// The scopes that a token must have, all of them.
-	Scopes []string `key:"scopes"`
+	Scopes []string `key:"scopes" like:"[read, write]"`
 }
 
 // IDP is an identity provider.

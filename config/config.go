@@ -19,14 +19,14 @@ type Config struct {
 	TLS ServerTLS `key:"tls"`
 	// The browser origins that may call, as SCHEME://HOST[:PORT]; "*" stands for any. Empty: pages on the loopback
 	// interface. Clients that send no Origin header, which is every client but a browser, may call in any case; requests of foreign pages do not pass for them.
-	AllowedOrigins []string `key:"allowed-origins"`
+	AllowedOrigins []string `key:"allowed-origins" like:"[https://app.example.com]"`
 	// The host names under which clients may address the bridge, as HOST or HOST:PORT; "*" stands for any. Empty: a
 	// bridge that listens on loopback takes only loopback names, which stops DNS rebinding; one that listens elsewhere
 	// takes any name.
-	AllowedHosts []string `key:"allowed-hosts"`
+	AllowedHosts []string `key:"allowed-hosts" like:"[bridge.example.com]"`
 	// The proxies whose word on a client's address is believed, as IP addresses, CIDR blocks, or unix for whoever comes
 	// over a Unix socket. From anyone else Forwarded and X-Forwarded-… headers are ignored; to the server they never go. What proxies say of who has signed in, such as X-Auth-Request-User, goes on from these only.
-	TrustedProxies []string `key:"trusted-proxies"`
+	TrustedProxies []string `key:"trusted-proxies" like:"[10.0.0.0/8]"`
 	// Whether connections of these proxies begin with a header of the PROXY protocol, version 1 or 2, that gives the client's
 	// address, as balancers of TCP connections send it. When on, connections of theirs without one are closed.
 	ProxyProtocol string `key:"proxy-protocol" oneof:"off|on"`
@@ -77,14 +77,14 @@ type Mount struct {
 	UpstreamSocket string `key:"upstream-socket"`
 	// The server as a command and its arguments, for one that speaks over standard input and output. Takes the place
 	// of upstream; on the command line it is what follows "--".
-	Command []string `key:"command" secret:"true"`
+	Command []string `key:"command" secret:"true" like:"[my-server, --verbose]"`
 	// What a command is given of the bridge's environment, besides what every program needs (PATH, HOME, LANG and the like):
 	// NAME, NAME* for all that begin so, * for all, or NAME=VALUE. What begins with BRIDGE_ is never handed on.
 	// With bridge stdio, which a client starts in the server's place, and with bridge check, empty stands for *.
-	CommandEnv []string `key:"command-env" secret:"true"`
+	CommandEnv []string `key:"command-env" secret:"true" like:"[API_KEY, LOG_*]"`
 	// Headers added to every request to the server, as NAME: VALUE. A header that is set here replaces the client's,
 	// Authorization, Cookie and User-Agent included.
-	Headers map[string]string `key:"headers" secret:"true"`
+	Headers map[string]string `key:"headers" secret:"true" like:"{Authorization: \"Bearer …\"}"`
 	// How to trust a server that is reached by https, and how to be known to it.
 	UpstreamTLS ClientTLS `key:"upstream-tls"`
 

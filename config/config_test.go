@@ -212,7 +212,7 @@ func FuzzLoad(f *testing.F) {
 		if len(text) > 4<<10 || strings.ContainsRune(text, 0) {
 			t.Skip() // the library's own time grows with size; that is not ours to test
 		}
-		l := &loader{cfg: Default(), origins: map[string]origin{}}
+		l := newLoader()
 		l.mounts("f", l.yaml("f", []byte(text)))
 		if err := errorOf(append(l.problems, l.cfg.problems()...)); err != nil && err.Error() == "" {
 			t.Error("an error without a text")
@@ -256,10 +256,10 @@ func TestSettingWithTheNameOfItsSection(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, cfg.Questions.Policy, err)
 		}
 	}
-	cfg, err := Load(Sources{Environ: []string{"BRIDGE_QUESTIONS=decline"}, Flags: []Setting{
+	cfg, err := Load(Sources{Environ: []string{"BRIDGE_QUESTIONS=page"}, Flags: []Setting{
 		{Key: "upstream", Values: []string{"http://h/mcp"}}, {Key: "questions.wait", Values: []string{"1s"}},
 	}})
-	if err != nil || cfg.Questions.Policy != "decline" || cfg.Questions.Wait != time.Second {
+	if err != nil || cfg.Questions.Policy != "page" || cfg.Questions.Wait != time.Second {
 		t.Errorf("%+v, %v", cfg.Questions, err)
 	}
 }

@@ -17,6 +17,7 @@ type Problem struct {
 	Line  int    // in the file; 0 when there is none to name
 	Key   string // the setting; empty when the source as a whole is meant
 	Text  string // what is wrong and what would be right; never a secret
+	idle  bool   // the setting has no effect
 }
 
 func (p Problem) String() string {
@@ -76,19 +77,37 @@ func shown(value string) string {
 	return fmt.Sprintf("%q", value)
 }
 
-// suggest returns `; did you mean "x"?` for the candidate nearest to name, or
-// nothing when none is near.
-func suggest(name string, candidates []string) string {
-	best, least := "", 1+max(1, len(name)/3)
-	for _, candidate := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < least {
-			best, least = candidate, d
-		}
-	}
+// Suggest returns `; did you mean "x"?` for the candidate nearest to name, or
+// nothing when none is near. What both begin with, up to a dot, does not make them nearer.
+func Suggest(name string, candidates []string) string { return suggestBehind("", name, candidates) }
+
+// suggestBehind is Suggest for names and candidates that all begin with prefix.
+func suggestBehind(prefix, name string, candidates []string) string {
+	best := nearest(strings.TrimPrefix(name, prefix), prefix, candidates)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+func nearest(name, prefix string, candidates []string) (best string) {
+	least := math.MaxInt
+	for _, candidate := range candidates {
+		a, b := apart(strings.ToLower(name), strings.ToLower(strings.TrimPrefix(candidate, prefix)))
+		if d := distance(a, b); d < least && d <= max(1, len(a)/3) {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// apart cuts off the sections that two keys have in common.
+func apart(a, b string) (restOfA, restOfB string) {
+	at := strings.LastIndexByte(a, '.') + 1
+	if !strings.HasPrefix(b, a[:at]) {
+		at = 0
+	}
+	return a[at:], b[at:]
 }
 
 // distance is the number of single-byte edits between a and b, where - and _ are

@@ -174,5 +174,5 @@ type Rates struct {
 	Tier string `key:"tier"`
 	// By what the rates of a session and of credentials, limits.in-flight and limits.in-flight-principal are multiplied for
 	// clients of a tier: gold: 4.
-	Tiers map[string]string `key:"tiers"`
+	Tiers map[string]string `key:"tiers" like:"{gold: 4}"`
 }

@@ -17,6 +17,8 @@ type Sources struct {
 	File    string    // path of the YAML file; empty: none
 	Environ []string  // NAME=value, as os.Environ returns them
 	Flags   []Setting // in the order of the command line
+	// Partly is for commands that obey some settings only: those of others that have no effect are no mistake.
+	Partly bool
 }
 
 // Setting is one flag of the command line.
@@ -43,10 +45,12 @@ func Load(src Sources) (Config, error) {
 	if l.unreadable {
 		return l.cfg, errorOf(l.problems) // judging the defaults alone would only distract
 	}
-	broken := l.brokenKeys()
 	for _, p := range l.cfg.problems() {
-		if broken[p.Key] {
-			continue // its value could not even be read, which was reported
+		if _, set := l.origins[p.Key]; l.spoilt[p.Key] && !set {
+			continue // it was to be set, but could not even be read, which was reported
+		}
+		if src.Partly && p.idle {
+			continue
 		}
 		at := l.originOf(p.Key)
 		p.Where, p.Line = at.where, at.line
@@ -60,6 +64,7 @@ type loader struct {
 	cfg      Config
 	origins  map[string]origin // by key
 	problems []Problem
+	spoilt   map[string]bool // keys that were set, but not so that their values could be read
 	// unreadable is set when the file gave no settings at all.
 	unreadable bool
 }
@@ -70,8 +75,12 @@ type origin struct {
 	line  int
 }
 
+func newLoader() *loader {
+	return &loader{cfg: Default(), origins: map[string]origin{}, spoilt: map[string]bool{}}
+}
+
 func read(src Sources) *loader {
-	l := &loader{cfg: Default(), origins: map[string]origin{}}
+	l := newLoader()
 	upstreams := l.file(src.File)
 	l.environment(src.Environ)
 	for _, flag := range src.Flags {
@@ -83,6 +92,7 @@ func read(src Sources) *loader {
 }
 
 func (l *loader) fail(at origin, key, text string) {
+	l.spoil(key)
 	l.problems = append(l.problems, Problem{Where: at.where, Line: at.line, Key: key, Text: text})
 }
 
@@ -98,12 +108,12 @@ func (l *loader) originOf(key string) origin {
 	return origin{}
 }
 
-func (l *loader) brokenKeys() map[string]bool {
-	broken := map[string]bool{}
-	for _, p := range l.problems {
-		broken[p.Key] = true
+// spoil has nothing said of what a setting is without the value that somebody meant to give it.
+func (l *loader) spoil(key string) {
+	l.spoilt[key] = true
+	if label, ok := strings.CutSuffix(key, "command"); ok {
+		l.spoilt[label+"upstream"] = true // which it stands for
 	}
-	return broken
 }
 
 func (l *loader) file(path string) *sequence {
@@ -115,6 +125,10 @@ func (l *loader) file(path string) *sequence {
 		l.unreadable = true
 		if long, ok := errors.AsType[smallfile.TooLong](err); ok {
 			l.fail(origin{where: path}, "", long.Error())
+			return nil
+		}
+		if errors.Is(err, smallfile.ErrUTF16) {
+			l.fail(origin{where: path}, "", smallfile.ErrUTF16.Error())
 			return nil
 		}
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {
@@ -139,13 +153,13 @@ func (l *loader) environment(environ []string) {
 		variables = append(variables, o.Env())
 	}
 	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
+		name, value, _ := strings.Cut(strings.TrimSuffix(entry, "\r"), "=") // of a file with lines of Windows
 		if !strings.HasPrefix(name, EnvPrefix) || name == configVariable || kubernetes.MatchString(name) {
 			continue
 		}
 		at := slices.Index(variables, name)
 		if at < 0 {
-			l.fail(origin{where: name}, "", "is no setting of the bridge"+suggest(name, variables))
+			l.fail(origin{where: name}, "", "is no setting of the bridge"+suggestBehind(EnvPrefix, name, variables))
 			continue
 		}
 		option := rootSchema.options[at]

@@ -36,6 +36,9 @@ func (o Option) Env() string {
 // made from.
 func (o Option) in(root reflect.Value) reflect.Value { return root.FieldByIndex(o.index) }
 
+// like is an example of a value, for a list or a mapping, as a file has it.
+func (o Option) like() string { return o.field.Tag.Get("like") }
+
 func (o Option) secret() bool { return o.field.Tag.Get("secret") != "" }
 
 // Form tells what a value of the option looks like, bounds included.

@@ -33,7 +33,7 @@ func (p *problems) questions(m *Policy, label string) {
 		}
 	}
 	p.opens(m.Questions.Open, label+"questions.open")
-	if m.Questions.URL != "" && m.Questions.Policy != "page" && (m.Sampling.Provider == "off" || m.Sampling.Approve != "on") {
+	if m.Questions.URL != "" && !m.asksOnPage() {
 		p.add(label+"questions.url", "is the address of a page, and nothing is asked on one; add questions: page")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Questions.Patience)) {
@@ -195,20 +195,20 @@ type Questions struct {
 	// Shortly before, a call whose person has not answered yet is answered with what is pending, and the same call
 	// again goes on from there. 0s takes a client out that is known: claude-ai (240s), Java SDK MCP Client and
 	// spring-ai-mcp-client (20s).
-	Patience map[string]string `key:"patience"`
+	Patience map[string]string `key:"patience" like:"{claude-ai: 240s}"`
 }
 
 // Roots are the folders that servers are told of for clients that have no roots of their own. A reload of the configuration
 // counts from the next call on, in open sessions too.
 type Roots struct {
 	// Everybody's roots, as file:// URIs of folders that exist.
-	List []string `key:"list" named:"section"`
+	List []string `key:"list" named:"section" like:"[file:///home/me/project]"`
 	// The header of a request that says whose roots it gets. Something in front of the bridge must set it, and keep clients from
 	// setting it themselves. It cannot be X-Forwarded-User or the like, which go no further than the listener; those by which a
 	// proxy is known to say who has signed in, like X-Auth-Request-User, need trusted-proxies.
 	Header string `key:"header"`
 	// Other roots by the value of that header: file:// URIs, with spaces between them. They take the place of everybody's.
-	By map[string]string `key:"by"`
+	By map[string]string `key:"by" like:"{ada: \"file:///home/ada/project\"}"`
 }
 
 // Sampling is the model that answers for clients without one.
@@ -220,7 +220,7 @@ type Sampling struct {
 	// The name of the model.
 	Model string `key:"model"`
 	// Other models for the hints of servers: a part of a hint's name, and the model that it stands for.
-	Models map[string]string `key:"models"`
+	Models map[string]string `key:"models" like:"{sonnet: some-model}"`
 	// A file with the key for the API.
 	KeyFile string `key:"key-file"`
 	// Whether a person must approve each request, on the page of questions.

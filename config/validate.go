@@ -30,6 +30,7 @@ func (c *Config) problems() []Problem {
 	found.memory(c)
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "", len(c.TrustedProxies) > 0)
+		found.idle(&c.Mount, &Mount{Policy: defaultPolicy()}, "")
 		found.sharing(&c.Mount, c, "")
 		found.itself(&c.Mount, c.Listen, "")
 		found.pages([]Mount{c.Mount})
@@ -53,6 +54,7 @@ func (p *problems) upstreams(c *Config) {
 	for i := range c.Upstreams {
 		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
 		p.mount(mount, label, len(c.TrustedProxies) > 0)
+		p.idle(mount, &c.Mount, label)
 		p.sharing(mount, c, label)
 		p.itself(mount, c.Listen, label)
 		p.policy(mount, &c.Mount, label)
@@ -97,7 +99,7 @@ func (p *problems) bounds(o Option, field reflect.Value, label string) {
 	tag := o.field.Tag
 	if choices := tag.Get("oneof"); choices != "" && !slices.Contains(strings.Split(choices, "|"), field.String()) {
 		p.add(label+o.Key, "%s is unknown; use one of %s%s", shown(field.String()), o.Form(),
-			suggest(field.String(), strings.Split(choices, "|")))
+			Suggest(field.String(), strings.Split(choices, "|")))
 	}
 	if tag.Get("min") != "" && !within(field, tag.Get("min"), tag.Get("max")) {
 		p.add(label+o.Key, "%s is out of range; use %s", format(field), o.Form())
@@ -194,9 +196,7 @@ func (p *problems) store(s *Store) {
 	default:
 		p.add("store.url", "is unknown; write memory:, file:PATH, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	}
-	if s.Durability == "relaxed" && kind != "file" {
-		p.add("store.durability", "has an effect on a store in a file only; remove it")
-	}
+	p.idleStore(s, kind)
 }
 
 // pair reports a certificate without its key, or the reverse.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
@@ -23,7 +23,7 @@ func (l *loader) yaml(path string, data []byte) *sequence {
 	file, err := parse(data)
 	if err != nil {
 		l.unreadable = true
-		l.syntax(path, err)
+		l.syntax(path, data, err)
 		return nil
 	}
 	if len(file.Docs) > 1 {
@@ -77,19 +77,6 @@ func inLine(tokens token.Tokens) (n int) {
 		n++
 	}
 	return n
-}
-
-func (l *loader) syntax(path string, err error) {
-	if much, ok := errors.AsType[excess](err); ok {
-		l.fail(origin{where: path}, "", much.Error())
-		return
-	}
-	var detail yaml.Error
-	if !errors.As(err, &detail) {
-		l.fail(origin{where: path}, "", "is no YAML: "+shown(err.Error()))
-		return
-	}
-	l.fail(position(path, detail.GetToken()), "", "is no YAML: "+detail.GetMessage())
 }
 
 // mounts reads the entries of upstreams, each over the policy of the top level.
@@ -157,7 +144,9 @@ func (w *walker) entry(kv *ast.MappingValueNode, prefix string) {
 	case section:
 		w.mapping(kv.Value, key+".")
 	default:
-		w.fail(at, "", fmt.Sprintf("unknown key %s%s", shown(w.label+key), suggest(name, w.schema.names(prefix))))
+		names := w.schema.names(prefix)
+		w.spoil(w.label + prefix + nearest(name, "", names))
+		w.fail(at, "", fmt.Sprintf("unknown key %s%s", shown(w.label+key), Suggest(name, names)))
 	}
 }
 
@@ -194,11 +183,11 @@ func texts(o Option, node ast.Node) ([]string, error) {
 		return []string{text}, nil
 	}
 	if o.field.Type.Kind() == reflect.Map {
-		return headerLines(node)
+		return lines(o, node)
 	}
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
-		return nil, errors.New("must be a list, like [a, b]")
+		return nil, errors.New("must be a list, like " + o.like())
 	}
 	var values []string
 	for _, item := range list.Values {
@@ -211,10 +200,10 @@ func texts(o Option, node ast.Node) ([]string, error) {
 	return values, nil
 }
 
-func headerLines(node ast.Node) ([]string, error) {
+func lines(o Option, node ast.Node) ([]string, error) {
 	entries, ok := node.(ast.MapNode)
 	if !ok {
-		return nil, errors.New("must be a mapping of names to values")
+		return nil, errors.New("must be a mapping of names to values, like " + o.like())
 	}
 	var lines []string
 	for it := entries.MapRange(); it.Next(); {
@@ -230,9 +219,9 @@ func headerLines(node ast.Node) ([]string, error) {
 func scalar(node ast.Node) (string, error) {
 	switch node := node.(type) {
 	case *ast.StringNode:
-		return node.Value, nil
+		return utf8Only(node.Value)
 	case *ast.LiteralNode:
-		return node.Value.Value, nil
+		return utf8Only(node.Value.Value)
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 		return node.GetToken().Value, nil
 	case *ast.NullNode:
@@ -242,4 +231,12 @@ func scalar(node ast.Node) (string, error) {
 	default:
 		return "", errors.New("must be a single value")
 	}
+}
+
+// utf8Only refuses a text in which the parser has put a replacement for what is no UTF-8.
+func utf8Only(text string) (string, error) {
+	if strings.ContainsRune(text, utf8.RuneError) {
+		return "", errors.New("has a character that is no UTF-8; save the file as UTF-8")
+	}
+	return text, nil
 }

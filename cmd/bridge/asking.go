@@ -194,23 +194,33 @@ func (d *desks) opener(q *config.Questions, desk *page.Desk) func(link string) {
 }
 
 func newModel(s *config.Sampling) (*model.Model, error) {
-	key := ""
-	if s.KeyFile != "" {
-		text, err := smallfile.Secret(s.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("sampling.key-file: %w", err)
-		}
-		if key = strings.TrimSpace(string(text)); key == "" {
-			return nil, fmt.Errorf("sampling.key-file: %s is empty", s.KeyFile)
-		}
-		if strings.ContainsAny(key, "\r\n") || !http1.IsValue(key) {
-			return nil, fmt.Errorf("sampling.key-file: %s holds more than a key: several lines, or a character that headers cannot carry", s.KeyFile)
-		}
+	key, err := modelKey(s)
+	if err != nil {
+		return nil, err
 	}
 	return model.New(model.Settings{
 		Provider: s.Provider, URL: s.URL, Model: s.Model, Models: s.Models, Key: key,
 		MaxTokens: s.MaxTokens, PerSession: s.PerSession, PerDay: s.PerDay, Timeout: s.Timeout,
 	})
+}
+
+// modelKey reads the key for a model's API, "" without one.
+func modelKey(s *config.Sampling) (string, error) {
+	if s.KeyFile == "" {
+		return "", nil
+	}
+	text, err := smallfile.Secret(s.KeyFile)
+	if err != nil {
+		return "", fmt.Errorf("sampling.key-file: %w", err)
+	}
+	key := strings.TrimSpace(string(text))
+	if key == "" {
+		return "", fmt.Errorf("sampling.key-file: %s is empty", s.KeyFile)
+	}
+	if strings.ContainsAny(key, "\r\n") || !http1.IsValue(key) {
+		return "", fmt.Errorf("sampling.key-file: %s holds more than a key: several lines, or a character that headers cannot carry", s.KeyFile)
+	}
+	return key, nil
 }
 
 // instead says who answers for clients that cannot be asked; empty: nobody.

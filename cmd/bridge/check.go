@@ -37,6 +37,7 @@ environment. With --store.url it looks into a store of sessions, too, as
 			flag.Hidden = true // it is there for the arguments of `bridge stdio`
 		}
 	})
+	settings.partly = true
 	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := reading(func() (config.Config, error) { return settings.load(commandOf(cmd, settings, args)) })

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/bridge/config"
-	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/smallfile"
 )
 
@@ -42,7 +43,7 @@ func newConfigValidate(env surroundings) *cobra.Command {
 		Use:   "validate [FILE]",
 		Short: "Check a configuration file together with the BRIDGE_… variables",
 		Long: `validate reads FILE, or the file that BRIDGE_CONFIG names, the environment, and the
-certificates, keys and the store that they name, and reports everything that is wrong.`,
+files, directories and the store that they name, and reports everything that is wrong.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			onlyReading.Add(1)
@@ -66,7 +67,7 @@ certificates, keys and the store that they name, and reports everything that is 
 	}
 }
 
-// validate is config.Load and a look at the files of TLS, which need not be there
+// validate is config.Load and a look at what serve needs besides, which need not be there
 // for every command that reads the configuration.
 func validate(file string, environ []string) (cfg config.Config, notes []string, err error) {
 	cfg, err = config.Load(config.Sources{File: file, Environ: environ})
@@ -74,49 +75,26 @@ func validate(file string, environ []string) (cfg config.Config, notes []string,
 	if wrong == nil {
 		wrong = new(config.Error)
 	}
-	for _, err := range unloadable(&cfg) {
-		wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
+	storeIsWrong := slices.ContainsFunc(wrong.Problems, func(p config.Problem) bool { return strings.HasPrefix(p.Key, "store.") })
+	for _, l := range looks(&cfg, environ) {
+		if err := l.at(); err != nil {
+			wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
+		}
 	}
-	if err == nil {
+	if !storeIsWrong {
 		if notes, err = checkStore(context.Background(), cfg.Store); err != nil {
 			wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
 		}
-		notes = append(notes, append(astray(&cfg), cfg.ProxyNotes()...)...)
 	}
 	switch {
 	case len(wrong.Problems) == 0:
-		return cfg, notes, nil
+		return cfg, slices.Concat(notes, later(&cfg), astray(&cfg), cfg.ProxyNotes()), nil
 	case file == "":
 		wrong.Problems = append(wrong.Problems, config.Problem{
 			Text: "no file was named: give one, like `bridge config validate bridge.yaml`, or set BRIDGE_CONFIG",
 		})
 	}
 	return cfg, nil, wrong
-}
-
-// unloadable returns why serve could not load the certificates and keys of a
-// configuration. Where one is named without the other, Load has said so.
-func unloadable(cfg *config.Config) (found []error) {
-	if cfg.TLS.Key != "" {
-		if err := edge.Files(cfg.TLS).Check(); err != nil {
-			found = append(found, err)
-		}
-	}
-	for _, m := range cfg.Mounts() {
-		if len(m.Command) > 0 {
-			continue // it is spoken with otherwise
-		}
-		if _, err := authorities(&m.UpstreamTLS); err != nil {
-			found = append(found, fmt.Errorf("%s: %w", m.Path, err))
-		}
-		if m.UpstreamTLS.Key == "" {
-			continue
-		}
-		if _, err := ownPair(&m.UpstreamTLS); err != nil {
-			found = append(found, fmt.Errorf("%s: %w", m.Path, err))
-		}
-	}
-	return found
 }
 
 // The generated part of docs/configuration.md stands between these lines.

@@ -16,6 +16,7 @@ type settingFlags struct {
 	file     string
 	settings []config.Setting
 	environ  []string
+	partly   bool // the command obeys some settings only
 }
 
 // addSettings gives a command one flag per setting that it obeys. Timeouts and
@@ -52,7 +53,7 @@ func (s *settingFlags) load(command []string) (config.Config, error) {
 	if len(command) > 0 {
 		settings = append(slices.Clone(settings), config.Setting{Key: "command", Values: command})
 	}
-	return config.Load(config.Sources{File: s.file, Environ: s.environ, Flags: settings})
+	return config.Load(config.Sources{File: s.file, Environ: s.environ, Flags: settings, Partly: s.partly})
 }
 
 // optionFlag hands the text of one flag to settingFlags.

@@ -33,6 +33,7 @@ the account.`,
 		Args:    oneURL,
 	}
 	settings := addSettings(cmd, env.environ, concernsLogin)
+	settings.partly = true
 	settings.addConfigFile(cmd)
 	cmd.Flags().BoolVar(&device, "device", false, "Show a code to enter on another device")
 	cmd.Flags().BoolVar(&paste, "paste", false, "Take the address at which any browser, anywhere, ended up")

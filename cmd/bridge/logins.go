@@ -21,6 +21,7 @@ func newLogout(env surroundings) *cobra.Command {
 		Args:    oneURL,
 	}
 	settings := addSettings(cmd, env.environ, concernsLogin)
+	settings.partly = true
 	settings.addConfigFile(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m, err := settings.forLogin(args[0])
@@ -62,6 +63,7 @@ func newAuth(env surroundings) *cobra.Command {
 		Args:  noArgs,
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool { return key == "auth.dir" })
+	settings.partly = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, err := settings.loginDir()
 		if err != nil {

@@ -156,12 +156,12 @@ func TestAPlaceToWriteToThatIsMissingIsRefusedAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, flags := range map[string][]string{
-		"record: no recording can be made: the directory " + missing + " does not exist": {"--record", missing, "--admin.listen", "127.0.0.1:0"},
-		"record: no recording can be made: open " + file:                                 {"--record", file},
-		"admin.report: stat " + missing:                                                  {"--admin.report", filepath.Join(missing, "clients.json")},
+		"record: the directory " + missing + " does not exist": {"--record", missing, "--admin.listen", "127.0.0.1:0"},
+		"record: " + file + " is no directory":                 {"--record", file},
+		"admin.report: stat " + missing:                        {"--admin.report", filepath.Join(missing, "clients.json")},
 	} {
 		err := fails(t, nil, append([]string{"serve", "--upstream", deadURL, "--listen", "127.0.0.1:0"}, flags...)...)
-		if !strings.HasPrefix(err.Error(), says) || exitCode(err) != exitFailure {
+		if !strings.HasPrefix(err.Error(), says) || exitCode(err) != exitUsage {
 			t.Errorf("%q: got %v, want %s", flags, err, says)
 		}
 	}

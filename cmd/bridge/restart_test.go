@@ -222,7 +222,7 @@ func TestStoresThatCannotBeUsed(t *testing.T) {
 		{"unknown", "s3://bucket", ""},
 		{"names no file", "file:", ""},
 		{"damaged", "file:" + garbage, ""},
-		{"no such file", "file:" + filepath.Join(dir, "no", "such"), ""},
+		{"does not exist", "file:" + filepath.Join(dir, "no", "such"), ""},
 		{"store.keys: is missing", "redis://localhost", ""},
 		{"connection refused", dead, keyFile(t)},
 		{"is no key", "file:" + filepath.Join(dir, "new"), garbage},

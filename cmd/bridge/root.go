@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcpbridge/bridge/config"
 )
 
 func newRoot(env surroundings) *cobra.Command {
@@ -40,21 +43,45 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	if cmd.Annotations[takesCommand] != "" && cmd.Flags().NArg() > 0 {
 		return usageError{fmt.Errorf("%w; a command and its flags go after --, as in `%s`", err, cmd.Annotations[takesCommand])}
 	}
-	return usageError{fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())}
+	return usageError{fmt.Errorf("%w; %s`%s --help` lists the flags", err, meantFlag(cmd, err), cmd.CommandPath())}
 }
 
 // takesCommand annotates commands of ours behind which a server may be named as a command, with an example.
 const takesCommand = "command"
+
+// meantFlag asks for the flag that is nearest to one that there is not.
+func meantFlag(cmd *cobra.Command, err error) string {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return meant("--"+unknown.GetSpecifiedName(), names)
+}
+
+// meant is config.Suggest in the middle of a sentence.
+func meant(name string, candidates []string) string {
+	text := strings.TrimPrefix(config.Suggest(name, candidates), "; ")
+	if text != "" {
+		text += " "
+	}
+	return text
+}
 
 // noArgs refuses arguments with an error that names the likely mistake.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if cmd.HasParent() {
+	if !cmd.HasSubCommands() {
 		return usageError{fmt.Errorf("`%s` takes no argument, but got %q", cmd.CommandPath(), args[0])}
 	}
-	return usageError{fmt.Errorf("no command %q; `bridge --help` lists them", args[0])}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	return usageError{fmt.Errorf("no command %q; %s`%s --help` lists them", args[0], meant(args[0], names), cmd.CommandPath())}
 }
 
 // commandOnly accepts arguments only after "--", where they are a command.

@@ -60,7 +60,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 	log := newLogger(env.err, cfg.Log, env.environ)
 	s, err := reading(func() (*service, error) { return newService(ctx, cfg, env.environ, log) })
 	if err != nil {
-		return err
+		return explained(append(looks(cfg, env.environ), storeLook(cfg.Store)), err)
 	}
 	defer s.with.close()
 	noteHosts(cfg, &log)

@@ -113,7 +113,7 @@ func keysOf(settings config.Store, path string) string {
 
 // storeSettings are those of a configuration of which only the store matters.
 func (s *settingFlags) storeSettings() (config.Store, error) {
-	sources := config.Sources{File: s.file, Environ: s.environ, Flags: s.settings}
+	sources := config.Sources{File: s.file, Environ: s.environ, Flags: s.settings, Partly: true}
 	if s.file == "" { // it has no server
 		sources.Flags = append([]config.Setting{{Key: "upstream", Values: []string{"http://127.0.0.1:1"}}}, sources.Flags...)
 	}

@@ -16,7 +16,7 @@ import (
 
 // signIn is how a mount's bridge signs in to its server; nil: it does not.
 func signIn(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*signin.Account, error) {
-	if m.Auth.Mode != "agent" && (m.Auth.Mode != "terminate" || m.Auth.Grant == "auto" || m.Auth.Grant == "exchange") {
+	if !signsIn(&m.Auth) || m.Auth.Grant == "exchange" {
 		return nil, nil
 	}
 	options, err := signInOptions(m, log)
@@ -29,6 +29,11 @@ func signIn(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*signin
 		return nil, err
 	}
 	return &signin.Account{Agent: agent, Wait: m.Auth.Wait, Heartbeat: m.Timeouts.Heartbeat}, nil
+}
+
+// signsIn reports whether a mount's bridge gets tokens for its server.
+func signsIn(auth *config.Auth) bool {
+	return auth.Mode == "agent" || auth.Mode == "terminate" && auth.Grant != "auto"
 }
 
 // onBehalf is how a mount's bridge acts for clients whose tokens end there; nil: they do
@@ -67,11 +72,9 @@ func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, erro
 	if err != nil {
 		return authorize.Options{}, err
 	}
-	var key []byte
-	if auth.ClientKey != "" {
-		if key, err = smallfile.Secret(auth.ClientKey); err != nil {
-			return authorize.Options{}, fmt.Errorf("auth.client-key: %w", err)
-		}
+	key, err := clientKeyOf(auth)
+	if err != nil {
+		return authorize.Options{}, err
 	}
 	return authorize.Options{
 		Server: m.Upstream, Dir: auth.Dir, Store: auth.Store, Grant: authorize.Grant(auth.Grant), Browser: browserCommand(auth.Browser),
@@ -95,7 +98,23 @@ func secretOf(auth *config.Auth) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("auth.client-secret-file: %w", err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("auth.client-secret-file: %s is empty", auth.ClientSecretFile)
+	}
+	return secret, nil
+}
+
+// clientKeyOf returns the key that proves the client, nil without one.
+func clientKeyOf(auth *config.Auth) ([]byte, error) {
+	if auth.ClientKey == "" {
+		return nil, nil
+	}
+	key, err := smallfile.Secret(auth.ClientKey)
+	if err != nil {
+		return nil, fmt.Errorf("auth.client-key: %w", err)
+	}
+	return key, authorize.CheckClientKey(key)
 }
 
 // browserCommand splits a command at spaces, unless it is the name of a program.

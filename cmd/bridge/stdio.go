@@ -75,7 +75,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	how := spec(cfg, mounts[0], with, log)
 	m, err := fleet.NewMember(how)
 	if err != nil {
-		return err
+		return explained(mountLooks(&mounts[0]), err)
 	}
 	m.Watch()
 	looked := admin.openPrivate(ctx, m, env.environ, log)

@@ -28,9 +28,16 @@ func openStore(ctx context.Context, settings config.Store) (store.Store, []store
 		err        error
 		kind, path = settings.Kind()
 	)
-	switch {
-	case kind == "memory":
+	if kind == "memory" {
 		return nil, nil, nil
+	}
+	if kind == "file" {
+		err = checkDirectory(filepath.Dir(path)) // which is where the keys go, too
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("store.url: %w", err)
+	}
+	switch {
 	case settings.Keys != "":
 		keys, err = store.ReadKeys(settings.Keys)
 	case kind == "file":
@@ -217,8 +224,8 @@ func checkNewStore(path, keys string) error {
 			return fmt.Errorf("store.keys: %w", err)
 		}
 	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return fmt.Errorf("store.url: %s is no directory", filepath.Dir(path))
+	if err := checkTarget(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("store.url: %w", err)
 	}
 	if err := boltstore.CheckMissing(path); err != nil {
 		return fmt.Errorf("store.url: %w", err)

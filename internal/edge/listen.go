@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,6 +26,18 @@ func open(ctx context.Context, flag, address string) (net.Listener, error) {
 		return nil, listenError(flag, address, err)
 	}
 	return listener, nil
+}
+
+// CheckSocket reports that a listener, which a flag names, could not open since the directory of its Unix socket is missing.
+func CheckSocket(flag, address string) error {
+	path, ok := strings.CutPrefix(address, "unix:")
+	if !ok {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return listenError(flag, address, err)
+	}
+	return nil
 }
 
 // removeDeadSocket removes a Unix socket that a killed process left behind. A

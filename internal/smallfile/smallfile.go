@@ -1,10 +1,12 @@
-// Package smallfile reads the files that settings name: never more of one than
+// Package smallfile reads the files that settings name, all of which are texts: never more of one than
 // it may hold, since a device or a pipe need have no end.
 package smallfile
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,6 +23,17 @@ const Max = 4 << 20
 type TooLong int64
 
 func (most TooLong) Error() string { return fmt.Sprintf("has more than %d bytes", int64(most)) }
+
+// ErrUTF16 is an error about a text that is in UTF-16, as PowerShell 5 writes it.
+var ErrUTF16 = errors.New("is in UTF-16; save it as UTF-8")
+
+// plain returns a text without the mark that editors of Windows put before UTF-8. Of UTF-16 nothing could be made.
+func plain(text []byte) ([]byte, error) {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return nil, ErrUTF16
+	}
+	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil
+}
 
 // Read returns what a file holds, or a pipe until it is closed.
 func Read(path string) ([]byte, error) { return UpTo(path, Max) }
@@ -57,6 +70,9 @@ func read(path string, most int64, trust func(string, fs.FileInfo) error) ([]byt
 	}
 	if err != nil {
 		return nil, err
+	}
+	if text, err = plain(text); err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
 	}
 	return text, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // refused is why a server cannot be used, in words for who has to repair that.
@@ -24,6 +25,8 @@ func refusal(err error, encrypted bool) error {
 		text = fmt.Sprintf("it does not answer within %v; is it there, and does it speak TLS?", dialTimeout)
 	case errors.Is(err, context.DeadlineExceeded):
 		text = fmt.Sprintf("it does not answer within %v; is it there, and does it speak without TLS?", dialTimeout)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		text += "; does Redis run there, and is it the right port?"
 	case strings.Contains(text, "unknown message type"):
 		text = "it answers, but not as Redis does: " + text
 	case strings.HasPrefix(text, "NOAUTH "):

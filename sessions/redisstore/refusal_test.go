@@ -19,6 +19,7 @@ func TestServersThatCannotBeUsedAreExplained(t *testing.T) {
 		"rediss://" + server.Addr():                "does it speak TLS?",
 		"redis://few:p@" + server.Addr():           "has the rights that the bridge needs",
 		"redis://" + stranger.URL[len("http://"):]: "not as Redis does",
+		"redis://127.0.0.1:1":                      "refused; does Redis run there, and is it the right port?",
 	} {
 		if _, err := Open(background, url); err == nil || !strings.Contains(err.Error(), says) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "ClientOption") {
 			t.Errorf("%s: got %v", url, err)

@@ -29,6 +29,9 @@ func ReadKeys(path string) ([]Key, error) { return readKeys(path, fileowner.Writ
 // readKeys reads a file that trusted has no error for.
 func readKeys(path string, trusted func(string, fs.FileInfo) error) ([]Key, error) {
 	text, err := smallfile.Trusted(path, trusted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing{path, err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +41,18 @@ func readKeys(path string, trusted func(string, fs.FileInfo) error) ([]Key, erro
 	}
 	return keys, nil
 }
+
+// missing is an error about a file of keys that is not there.
+type missing struct {
+	path string
+	err  error
+}
+
+func (m missing) Error() string {
+	return fmt.Sprintf("there is no file %s; make one with: (umask 077; openssl rand -base64 %d > %s)", m.path, KeySize, m.path)
+}
+
+func (m missing) Unwrap() error { return m.err }
 
 // ParseKeys is ReadKeys for text.
 func ParseKeys(text []byte) ([]Key, error) {
@@ -71,7 +86,10 @@ func EnsureKeys(path string) ([]Key, error) {
 	var key Key
 	_, _ = rand.Read(key[:]) // never fails
 	if err := writeNew(path, base64.StdEncoding.EncodeToString(key[:])+"\n"); err != nil {
-		return nil, err
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
+			err = cause.Err // the file that it names has a name of no meaning
+		}
+		return nil, fmt.Errorf("%s cannot be made: %w", path, err)
 	}
 	return readKeys(path, fileowner.Planted) // what stands there: another process may have been first
 }

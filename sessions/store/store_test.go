@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,5 +213,18 @@ func TestAKeyIsMadeOnceAndForItsOwnerAlone(t *testing.T) {
 func TestNamesTellNothingOfIDs(t *testing.T) {
 	if a, b := store.Name("A"), store.Name("B"); a == b || len(a) != 32 || a != store.Name("A") {
 		t.Errorf("got %s and %s", a, b)
+	}
+}
+
+// Who names a file of keys that is not there is told how to make it, and of one that cannot be made its own name.
+func TestMissingKeysAreExplained(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	want := "there is no file " + path + "; make one with: (umask 077; openssl rand -base64 32 > " + path + ")"
+	if _, err := store.ReadKeys(path); err == nil || err.Error() != want || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	path = filepath.Join(path, "s.keys")
+	if _, err := store.EnsureKeys(path); err == nil || err.Error() != path+" cannot be made: no such file or directory" {
+		t.Errorf("got %v", err)
 	}
 }
