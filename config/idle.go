@@ -74,9 +74,7 @@ func (p *problems) idleStore(s *Store, kind string) {
 	if s.Durability != usual.Durability && kind != "file" {
 		add("store.durability", "has an effect on a store in a file only; remove it")
 	}
-	if s.Journal != usual.Journal && kind != "file" {
-		add("store.journal", "has an effect on a store in a file only; remove it")
-	}
+	// store.journal, which turns off what we made for speed, may be said of any, as http, park and huge-pages may.
 	if s.Outage != usual.Outage && kind != "redis" {
 		add("store.outage", "has an effect on a store in Redis only; remove it")
 	}

@@ -19,7 +19,6 @@ func TestSettingsWithoutEffectAreNamed(t *testing.T) {
 		"processes":            {yaml: url + "command-mode: per-session\n", want: "@:2: command-mode: has no effect beside upstream: only a command has processes"},
 		"TLS of a command":     {yaml: "command: [a]\nupstream-tls: {ca: /c}\n", want: "@:2: upstream-tls.ca: has no effect with a command, which is not reached by https; remove it"},
 		"durability":           {yaml: url + "store: {durability: relaxed}\n", want: "@:2: store.durability: has an effect on a store in a file only; remove it"},
-		"a journal":            {yaml: url + "store: {journal: off}\n", want: "@:2: store.journal: has an effect on a store in a file only; remove it"},
 		"an outage":            {yaml: url + "store: {url: 'file:/s', outage: fail}\n", want: "@:2: store.outage: has an effect on a store in Redis only; remove it"},
 		"unloading":            {yaml: url + "store: {unload: 0s}\n", want: "@:2: store.unload: has no effect with memory:, where nothing is kept; remove it, or set store.url"},
 		"of an entry":          {yaml: "upstreams:\n- {path: /a, upstream: 'http://a', auth: {client-id: a}}\n", want: "@:2: upstreams[0].auth.client-id: " + relay},
