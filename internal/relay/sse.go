@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
 // SSE is a Server that speaks HTTP+SSE, the transport of 2024-11-05. Each client has a
@@ -155,6 +156,17 @@ func (l *sseLine) post(ctx context.Context, o *outgoing) error {
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return refusal(resp)
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, maxRefusal) // which leaves a connection to use again
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // which leaves a connection to use again
+	if err == nil && o.kind == jsonrpc.Request && media(resp) == "application/json" {
+		l.atOnce(o, text)
+	}
 	return nil
+}
+
+// atOnce takes what answers a request where it was posted. Who signs in to the server does that when it cannot, and
+// the request has not reached the stream then.
+func (l *sseLine) atOnce(o *outgoing, text []byte) {
+	if msg, err := jsonrpc.Parse(text); err == nil && msg.Kind() == jsonrpc.Response && msg.ID == o.id {
+		l.inbox.Receive(text)
+	}
 }

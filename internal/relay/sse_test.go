@@ -120,6 +120,36 @@ func TestAServerOfHTTPSSEIsRelayedTo(t *testing.T) {
 	<-s.left
 }
 
+// Who signs in to the server answers a request itself when it cannot. What else comes where a request is posted is no answer.
+func TestAnAnswerWhereTheRequestIsPostedCounts(t *testing.T) {
+	s, c := newOld(), newClient()
+	var id string
+	conv, _, err := open(t, Options{Server: over(t, func(w http.ResponseWriter, r *http.Request) {
+		if id == "" || r.Method != http.MethodPost {
+			s.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32603,"message":"sign in first"}}`)
+	}).SSE()}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-s.took // initialize
+	id = `"another"`
+	out := ask(t, conv, aCall)
+	s.stream <- response(`"a"`)
+	if got := out.wait(t); got != response(`"a"`) {
+		t.Errorf("the call got %s", got)
+	}
+	id = `"a"`
+	if got := ask(t, conv, aCall).wait(t); !strings.Contains(got, "sign in first") {
+		t.Errorf("the call got %s", got)
+	}
+	conv.Close(errOver)
+	<-s.left
+}
+
 // TestE42AnOldServerThatRedirectsIsRelayedTo: where it redirects to is what its endpoint is relative to.
 func TestE42AnOldServerThatRedirectsIsRelayedTo(t *testing.T) {
 	s, c := newOld(), newClient()

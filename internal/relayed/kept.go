@@ -116,10 +116,10 @@ func (s *Sessions) read(ctx context.Context, id string, wait time.Duration) (kep
 // on there. Where the store cannot be asked, as an error says, what is known counts.
 func (s *Sessions) isCurrent(ctx context.Context, one *session) (bool, error) {
 	looked, now := one.looked.Load(), time.Now()
-	if s.opt.Store == nil || one.met || now.UnixNano()-looked < int64(min(lookEvery, s.touchEvery())) || !one.looked.CompareAndSwap(looked, now.UnixNano()) {
+	if s.opt.Store == nil || now.UnixNano()-looked < int64(min(lookEvery, s.touchEvery())) || !one.looked.CompareAndSwap(looked, now.UnixNano()) {
 		return true, nil
 	}
-	if !one.saved.Load() {
+	if !one.saved.Load() && !one.met {
 		return true, s.save(ctx, one, lookTimeout)
 	}
 	kept, found, err := s.read(s.of(ctx, one.owner.Tenant), one.id, lookTimeout)
@@ -127,6 +127,11 @@ func (s *Sessions) isCurrent(ctx context.Context, one *session) (bool, error) {
 	case err != nil:
 		s.report("looking at a relayed session", err)
 		return true, err
+	case one.met && kept == nil: // nobody has kept it, or it has ended, which the server knows
+		return true, nil
+	case one.met:
+		one.began.Store(kept.Began.UnixNano())
+		one.saved.Store(true)
 	case kept == nil || kept.Principal != one.owner.Principal:
 		return false, nil
 	}

@@ -88,11 +88,19 @@ func (s *Sessions) Open(ctx context.Context, id string, owner Owner) {
 	s.put(one)
 }
 
-// Met remembers a session of which nobody knows who opened it. It is not kept: it tells only that
-// requests of it have come here.
+// Met remembers a session of which nobody here knows who opened it. What another process has kept of it lives on
+// while it is used, beside its requests; else it is not kept: it tells only that requests of it have come here.
 func (s *Sessions) Met(id string) {
-	if !s.opt.Guarded && s.get(id) == nil {
-		s.put(&session{id: id, met: true})
+	if s.opt.Guarded || s.get(id) != nil {
+		return
+	}
+	one := &session{id: id, met: true}
+	s.put(one)
+	now := s.last()
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	if now.opt.Store != nil && now.ctx.Err() == nil {
+		now.work.Go(func() { _, _ = now.isCurrent(now.ctx, one) })
 	}
 }
 

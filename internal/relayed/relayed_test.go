@@ -471,3 +471,33 @@ func TestASessionInUseOutlivesTheKeyItBeganUnder(t *testing.T) {
 		finds(t, "without the old key", s, "s", ada, true)
 	})
 }
+
+// What a server judges itself lives on in the store by its use at any replica, and behind a restart: whoever comes
+// before it is known what the server is finds it there.
+func TestASessionThatWasMetLivesOnInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := Options{Capacity: 16, Idle: 40 * time.Minute, Store: store.NewMemory(100), Scope: "/mcp"}
+		one, two := New(opt), New(opt)
+		defer two.Close()
+		one.Open(t.Context(), "s", ada)
+		one.Close()
+		for range 10 { // of which each alone is short enough
+			time.Sleep(39 * time.Minute)
+			two.Use(t.Context(), "s")
+			two.Met("s") // it has answered
+			two.Met("unheard of")
+		}
+		synctest.Wait()
+		three := New(opt)
+		defer three.Close()
+		if !three.Keeps(t.Context(), "s") || three.Keeps(t.Context(), "unheard of") {
+			t.Error("a session in use is not in the store, or one that nobody has kept")
+		}
+		two.Use(t.Context(), "s")
+		two.ForgetAll()
+		synctest.Wait()
+		if three.Keeps(t.Context(), "s") {
+			t.Error("a session that its server has lost is in the store")
+		}
+	})
+}

@@ -133,3 +133,37 @@ func TestWhatPassesAtAnAuthorizationServerIsToldApart(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A request that is handed on as it is, and cannot be signed, is answered in the server's place; an answer of somebody's is not
+// taken for done, as a notification is, which nobody waits for.
+func TestWhatCannotBeSignedIsNotTakenForDone(t *testing.T) {
+	i := issuer.New(t)
+	agent, err := authorize.New(authorize.Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Browser: []string{"true"},
+		Resources: &http.Client{Transport: &http.Transport{}}, Issuers: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	account := &signin.Account{Agent: agent, Wait: 5 * time.Second, Heartbeat: time.Second}
+	transport := account.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}))
+	for body, want := range map[string]int{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`:                http.StatusOK,
+		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`: http.StatusAccepted,
+		`{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`:       http.StatusServiceUnavailable,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.Endpoint(), strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want || (resp.Header.Get("Retry-After") != "") != (want == http.StatusServiceUnavailable) {
+			t.Errorf("%s gets %d %v", body, resp.StatusCode, resp.Header)
+		}
+	}
+}

@@ -97,7 +97,11 @@ func unsigned(r *http.Request, body []byte, err error) *http.Response {
 		return resp // a stream that is not to be had yet
 	}
 	resp.StatusCode = http.StatusAccepted
-	if msg.Kind() == jsonrpc.Request {
+	switch msg.Kind() {
+	case jsonrpc.Response: // what somebody has answered is not done with
+		resp.StatusCode = http.StatusServiceUnavailable
+		resp.Header.Set("Retry-After", "1")
+	case jsonrpc.Request:
 		text := jsonrpc.AppendError(nil, msg.ID, fault.Uncut(jsonrpc.CodeInternal, err.Error(), fault.Reason(upstream.SignIn.String())))
 		resp.StatusCode, resp.ContentLength, resp.Body = http.StatusOK, int64(len(text)), io.NopCloser(bytes.NewReader(text))
 		resp.Header.Set("Content-Type", "application/json")
