@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,7 +45,8 @@ const turnTimeout = 2 * time.Second
 type Conn struct {
 	net.Conn
 	ledger *Ledger
-	secure bool // TLS is around it
+	secure bool        // TLS is around it
+	heard  atomic.Bool // something was read
 
 	mu      sync.Mutex // guards what follows
 	opened  bool
@@ -53,7 +55,6 @@ type Conn struct {
 	cost    int
 	refused bool
 	told    bool
-	heard   bool // something was read
 	busy    bool
 	h2      bool
 	head    int // bytes of a head, perhaps: of this window
@@ -140,14 +141,11 @@ var handshake = []byte{0x16, 0x03}
 
 // listen looks at the first bytes of a connection.
 func (c *Conn) listen(got []byte) {
-	if len(got) == 0 || c.secure || c.ledger.hello == nil {
+	if len(got) == 0 || c.heard.Load() {
 		return
 	}
-	c.mu.Lock()
-	first := !c.heard
-	c.heard = true
-	c.mu.Unlock()
-	if first && bytes.HasPrefix(got, handshake) {
+	c.heard.Store(true) // one read at a time
+	if !c.secure && c.ledger.hello != nil && bytes.HasPrefix(got, handshake) {
 		c.ledger.hello(c.Conn.RemoteAddr())
 	}
 }
