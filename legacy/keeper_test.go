@@ -3,6 +3,7 @@ package legacy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -100,6 +101,27 @@ func TestStandaloneStreamGoesOnAfterEventsOfAnotherProcess(t *testing.T) {
 		t.Errorf("the event is %q", event)
 	}
 	want(t, "a call's stream of the earlier process", p.get("3-1").StatusCode, 400)
+}
+
+// TestAUseCountsThoughTheProcessEndsRightAfterIt: of a session that had left memory before. From then on it may be idle
+// as long as ever.
+func TestAUseCountsThoughTheProcessEndsRightAfterIt(t *testing.T) {
+	const idle = 40 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		opt.Replica, opt.Unload, opt.MaxUnloaded, opt.IdleTimeout = homeID, time.Minute, 100, idle
+		h, p := servePipe(t, opt, newFake())
+		p.initialize(mcp.V20251125)
+		for i := range 3 {
+			time.Sleep(idle - 2*time.Minute)
+			want(t, "a use "+fmt.Sprint(i), p.status(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), 200)
+			time.Sleep(time.Second)
+			h.Close()
+			session := p.session
+			h, p = servePipe(t, opt, newFake())
+			p.session, p.version = session, string(mcp.V20251125)
+		}
+	})
 }
 
 // failing is a store that can't be reached.

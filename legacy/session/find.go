@@ -54,9 +54,12 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 		return nil, downstream.ErrStopping
 	case !ok && set.keeper != nil:
 		return restorer{set.keeper}.restore(r.Context(), id, r)
-	case ok && s.stored != nil && s.stored.stale.Load():
-		set.keeper.refresh(s)
-		if s.ended.Load() {
+	case ok && s.stored != nil:
+		toucher{set.keeper}.used(s)
+		if !s.stored.stale.Load() {
+			break
+		}
+		if set.keeper.refresh(s); s.ended.Load() {
 			return nil, nil
 		}
 	}

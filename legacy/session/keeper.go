@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -34,6 +33,7 @@ type keeper struct {
 	restoring singleflight.Group // one restoration of a session at a time
 	ends      chan *Session      // that expired
 	changes   chan *Session      // that have something going on, and were changed elsewhere
+	uses      chan *Session      // that were used, and are to last
 	patience  context.Context    // ends when nothing waits for the store any more, soon after Close began
 	lose      context.CancelFunc // ends that
 	ctx       context.Context    // ends with the goroutines
@@ -77,7 +77,7 @@ var errStays = errors.New("the session stays")
 func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
-		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{}, ending: map[string]*Session{},
+		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), uses: make(chan *Session, touchBatch), names: map[string]*Session{}, ending: map[string]*Session{},
 		resting: map[*Session]time.Time{},
 		own:     set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
@@ -151,8 +151,10 @@ func (k *keeper) run(ctx context.Context) {
 			k.expire(s)
 		case s := <-k.changes:
 			k.refresh(s)
+		case s := <-k.uses:
+			toucher{k}.last(s)
 		case <-tick.C:
-			k.touch()
+			toucher{k}.touch()
 		}
 	}
 }
@@ -203,36 +205,6 @@ func (k *keeper) expire(s *Session) {
 		return nil, nil
 	})
 	k.isEnding(s) // where a client's way back was shared that failed: then the record expires by itself
-}
-
-// touch lets the records of the sessions in use live longer, and of those that do not expire though nobody uses them.
-func (k *keeper) touch() {
-	var used []*Session
-	since := time.Now().Add(-k.touchEvery() - k.touchEvery()/2)
-	for _, use := range k.set.table.All() {
-		if !use.At.Before(since) || use.Value.Busy() || use.Value.keepsResponse() {
-			used = append(used, use.Value)
-		}
-	}
-	for part := range slices.Chunk(used, touchBatch) {
-		k.report("touching sessions", k.touchAll(part))
-	}
-	if k.resealing.CompareAndSwap(false, true) { // else the next touch finds what is left
-		k.running.Go(func() { k.reseal(used); k.resealing.Store(false) })
-	}
-}
-
-// reseal has the records of sessions written anew that are under another key than the first: what is in use outlives
-// any time after which an operator may take that away. What cannot be written now is in its turn once more.
-func (k *keeper) reseal(used []*Session) {
-	var some errgroup.Group
-	some.SetLimit(resealAtOnce)
-	for _, s := range used {
-		if s.stored.older.Load() && k.ctx.Err() == nil {
-			some.Go(func() error { s.Changed(); return nil }) // the log tells of failures
-		}
-	}
-	_ = some.Wait()
 }
 
 // ttlOf is how long a session's record outlives now: its calls need it. Where one does longer than it would

@@ -107,6 +107,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	}
 	k.cameBack(id)
 	k.watch(s)
+	toucher(k).used(s)
 	logfield.Each(k.set.opt.Logger.Debug()).Str(logfield.SessionID, logfield.Short(id)).Msg("session brought back")
 	return s, nil
 }

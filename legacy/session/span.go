@@ -77,6 +77,13 @@ func (p *span) has(id string, until time.Time) {
 	p.callLocked(id, until)
 }
 
+// reaches reports whether the session's own record lasts until then, as far as this process knows, which is yet to write one where it knows nothing.
+func (p *span) reaches(then time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until.IsZero() || p.until.After(then)
+}
+
 // written notes until when the session's record lasts, and reports whether it is too short by now: the call came meanwhile.
 func (p *span) written(until time.Time) (short bool) {
 	p.mu.Lock()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -121,7 +123,7 @@ func (k unloader) unloadSessions() {
 		}
 	}
 	for part := range slices.Chunk(leaving, touchBatch) {
-		k.reseal(part)
+		toucher(k).reseal(part)
 		err := k.touchAll(part)
 		if k.report("touching sessions", err); err != nil {
 			return
@@ -154,3 +156,68 @@ func (k unloader) mayRest(s *Session) bool {
 
 // nobody has no call leave.
 func nobody(downstream.Checkpointer, time.Time) bool { return false }
+
+// toucher is the part of a keeper that has the records of sessions in use live on. It has no state of its own.
+type toucher struct{ *keeper }
+
+// used has a session's record live on that would not last for as long as the session may be idle from now on: this process may end
+// before the next touch. Nobody waits for that, and of those for which there is no room the next use does it.
+func (k toucher) used(s *Session) {
+	if s.stored.span.reaches(time.Now().Add(k.set.opt.IdleTimeout)) {
+		return
+	}
+	select {
+	case k.uses <- s:
+	default:
+	}
+}
+
+// last does that for all who are in line, in one round trip.
+func (k toucher) last(s *Session) {
+	until := time.Now().Add(k.set.opt.IdleTimeout)
+	var list []*Session
+	for range touchBatch {
+		if !s.stored.span.reaches(until) && !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+		select {
+		case s = <-k.uses:
+			continue
+		default:
+		}
+		break
+	}
+	if len(list) > 0 {
+		k.report("touching sessions that were used", k.touchAll(list))
+	}
+}
+
+// touch lets the records of the sessions in use live longer, and of those that do not expire though nobody uses them.
+func (k toucher) touch() {
+	var used []*Session
+	since := time.Now().Add(-k.touchEvery() - k.touchEvery()/2)
+	for _, use := range k.set.table.All() {
+		if !use.At.Before(since) || use.Value.Busy() || use.Value.keepsResponse() {
+			used = append(used, use.Value)
+		}
+	}
+	for part := range slices.Chunk(used, touchBatch) {
+		k.report("touching sessions", k.touchAll(part))
+	}
+	if k.resealing.CompareAndSwap(false, true) { // else the next touch finds what is left
+		k.running.Go(func() { k.reseal(used); k.resealing.Store(false) })
+	}
+}
+
+// reseal has the records of sessions written anew that are under another key than the first: what is in use outlives
+// any time after which an operator may take that away. What cannot be written now is in its turn once more.
+func (k toucher) reseal(used []*Session) {
+	var some errgroup.Group
+	some.SetLimit(resealAtOnce)
+	for _, s := range used {
+		if s.stored.older.Load() && k.ctx.Err() == nil {
+			some.Go(func() error { s.Changed(); return nil }) // the log tells of failures
+		}
+	}
+	_ = some.Wait()
+}
