@@ -39,6 +39,8 @@ func (p *problems) mount(m *Mount, label string, proxied bool) {
 		p.add(label+"command", "cannot be set beside upstream; keep one of the two")
 	case m.Upstream != "":
 		p.upstream(m.Upstream, label)
+	case m.Command[0] == "":
+		p.add(label+"command", "begins with nothing; name the program first, as in [my-server, --verbose]")
 	}
 	if m.Draft == "off" && m.DraftAnswers == "wrapped" {
 		p.add(label+"draft-answers", "has no effect while draft is off; remove it, or set draft to auto or on")

@@ -103,6 +103,7 @@ func TestProblems(t *testing.T) {
 		"path with dots":              {yaml: url + "path: /mcp/../x\n", want: `@:2: path: "/mcp/../x" must be written "/x": without empty parts, . and .., or a slash at the end`},
 		"path of two slashes":         {yaml: url, flag: []Setting{{"path", []string{"//x"}}}, want: `--path: "//x" must be written "/x": without empty parts, . and .., or a slash at the end`},
 		"path with escape":            {yaml: url + "path: /%6dcp\n", want: `@:2: path: "/%6dcp" must be a plain path, without a query, escapes, braces or spaces`},
+		"a command of no name":        {yaml: "command: ['']\n", want: "@:1: command: begins with nothing; name the program first, as in [my-server, --verbose]"},
 		"no upstream":                 {want: `upstream: is missing; give the URL of the server's MCP endpoint, or a command`},
 		"both on the command line":    {yaml: url, flag: []Setting{{"command", []string{"a"}}}, want: `what follows "--": cannot be set beside upstream; keep one of the two`},
 		"both":                        {yaml: url + "command: [a]\n", want: `@:2: command: cannot be set beside upstream; keep one of the two`},

@@ -219,7 +219,7 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	case rawjson.Has(meta, mcp.MetaSubscriptionID):
 		w = p.find(func(w *waiter) bool { return w.listen && upstream.Subscribed(msg.Params, w.id) })
 	case msg.Method == mcp.NotificationMessage: // C-8
-		w = p.only(func(w *waiter) bool { return w.logs })
+		w = p.logger()
 	case p.sole: // C-9
 		w = p.only(func(w *waiter) bool { return !w.listen })
 	}
@@ -253,6 +253,23 @@ func (p *pipe) only(match func(*waiter) bool) *waiter {
 				return nil
 			}
 			found = w
+		}
+	}
+	return found
+}
+
+// logger returns a waiter whose client log messages are for, nil where they may be for several: which of its requests they
+// are about makes no difference to a session, nor to the one that a process is for.
+func (p *pipe) logger() (found *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.waiting {
+		switch {
+		case !w.logs:
+		case found == nil || p.sole:
+			found = w
+		case w.session == nil || w.session != found.session:
+			return nil
 		}
 	}
 	return found

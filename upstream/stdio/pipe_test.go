@@ -173,6 +173,41 @@ func TestC8LogsAreDeliveredOnlyWhenTheirOwnerIsCertain(t *testing.T) {
 	})
 }
 
+// Two requests of one session are one owner, and so are all of a process that is for one session.
+func TestC8LogsReachASessionWithSeveralCallsUnderWay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sessions [2]any
+		sole     bool
+		heard    int
+	}{
+		"one session":        {[2]any{"s", "s"}, false, 1},
+		"two sessions":       {[2]any{"s", "t"}, false, 0},
+		"without sessions":   {[2]any{}, false, 0},
+		"one and without":    {[2]any{"s", nil}, false, 0},
+		"a process of one's": {[2]any{}, true, 1},
+	} {
+		withWire(t, func(t *testing.T, w *wire) {
+			w.sole = tc.sole
+			var ids [2]jsonrpc.ID
+			var done [2]<-chan result
+			for i, session := range tc.sessions {
+				call := withMeta(string(rune('a'+i)), `"`+mcp.MetaLogLevel+`":"info"`)
+				call.Session = session
+				ids[i], done[i] = w.begin(t.Context(), call, false)
+			}
+			w.send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+			heard := 0
+			for i, id := range ids {
+				w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+				heard += len((<-done[i]).seen)
+			}
+			if heard != tc.heard {
+				t.Errorf("%s: heard %d times", name, heard)
+			}
+		})
+	}
+}
+
 func TestE47CancellationIsANotificationAndTheLateAnswerIsIgnored(t *testing.T) {
 	withWire(t, func(t *testing.T, w *wire) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -311,7 +346,7 @@ func FuzzPipeInput(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		p := newPipe(64, nil, zerolog.Nop())
-		w := newWaiter(&request{id: "1"}, sink{listen: true}, nil)
+		w := newWaiter(&request{call: new(upstream.Call), id: "1"}, sink{listen: true}, nil)
 		p.waiting["1"] = w
 		p.read(strings.NewReader(string(in)))
 	})

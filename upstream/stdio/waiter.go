@@ -21,10 +21,11 @@ const (
 
 // waiter is a request in flight on a pipe, and what has arrived for it.
 type waiter struct {
-	id     jsonrpc.ID
-	token  []byte // its caller's raw progress token, nil for none; on the pipe the id stands for it
-	listen bool
-	logs   bool // asked for log notifications
+	id      jsonrpc.ID
+	token   []byte // its caller's raw progress token, nil for none; on the pipe the id stands for it
+	listen  bool
+	logs    bool // asked for log notifications
+	session any  // whose it is; nil: nobody knows
 
 	place inorder.Link // of its line among those that wait for the process to read
 
@@ -41,7 +42,7 @@ type waiter struct {
 
 func newWaiter(req *request, to sink, account *budget.Account) *waiter {
 	return &waiter{id: req.id, held: budget.On(account), listen: to.listen, wake: make(chan struct{}, 1),
-		token: req.token(), logs: rawjson.Has(req.meta(), mcp.MetaLogLevel)}
+		token: req.token(), logs: rawjson.Has(req.meta(), mcp.MetaLogLevel), session: req.call.Session}
 }
 
 // push queues a notification. It reports false when the queue is full, or there is no memory.
