@@ -103,6 +103,31 @@ func TestStandaloneStreamGoesOnAfterEventsOfAnotherProcess(t *testing.T) {
 	want(t, "a call's stream of the earlier process", p.get("3-1").StatusCode, 400)
 }
 
+// TestWhatASessionChangesWhileItsStoreIsAwayIsKeptAfterwards, though nothing more happens in it here: its client was told that it holds.
+func TestWhatASessionChangesWhileItsStoreIsAwayIsKeptAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		inner := opt.Store
+		s := &shaky{Store: inner}
+		opt.Store = s
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		s.away.Store(true)
+		b.last().setLevel("debug")
+		b.last().setLevel("alert")
+		time.Sleep(time.Minute)
+		s.away.Store(false)
+		time.Sleep(time.Second)
+		session := p.session
+		b = newFake()
+		opt.Store = inner
+		_, p = servePipe(t, opt, b)
+		p.session, p.version = session, string(mcp.V20251125)
+		want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), 200)
+		want(t, "the level", b.last().level, "alert")
+	})
+}
+
 // TestAUseCountsThoughTheProcessEndsRightAfterIt: of a session that had left memory before. From then on it may be idle
 // as long as ever.
 func TestAUseCountsThoughTheProcessEndsRightAfterIt(t *testing.T) {

@@ -45,15 +45,18 @@ type keeper struct {
 	crowded zerolog.Logger // for lines about who has no room in it
 	late    lateCalls      // that have ended, and that it has still
 
+	saving    atomic.Bool            // what is unsaved is tried again
+	retry     chan struct{}          // has one in it when that is to begin
 	resealing atomic.Bool            // sessions are written anew
 	astray    atomic.Bool            // calls were left to the store, and nobody has noted when they are due
 	resting   map[*Session]time.Time // that left the table, and since when nobody is in them; of the goroutine that unloads
 	spell     atomic.Pointer[spell]
 
-	mu     sync.Mutex
-	closed bool                // nothing more begins
-	names  map[string]*Session // the live ones, by their names in the store, where that is shared
-	ending map[string]*Session // of ends, those that have not come back, by their ids
+	mu      sync.Mutex
+	closed  bool                // nothing more begins
+	names   map[string]*Session // the live ones, by their names in the store, where that is shared
+	ending  map[string]*Session // of ends, those that have not come back, by their ids
+	unsaved map[*Session]bool   // whose changes the store has not
 }
 
 // dues is the part of a keeper that does what is due to calls that no replica has in
@@ -77,7 +80,7 @@ var errStays = errors.New("the session stays")
 func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
-		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), uses: make(chan *Session, touchBatch), names: map[string]*Session{}, ending: map[string]*Session{},
+		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), uses: make(chan *Session, touchBatch), names: map[string]*Session{}, ending: map[string]*Session{}, unsaved: map[*Session]bool{}, retry: make(chan struct{}, 1),
 		resting: map[*Session]time.Time{},
 		own:     set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
@@ -151,6 +154,10 @@ func (k *keeper) run(ctx context.Context) {
 			k.expire(s)
 		case s := <-k.changes:
 			k.refresh(s)
+		case <-k.retry:
+			if k.saving.CompareAndSwap(false, true) { // else it goes on
+				k.running.Go(toucher{k}.saveLater)
+			}
 		case s := <-k.uses:
 			toucher{k}.last(s)
 		case <-tick.C:
@@ -397,4 +404,29 @@ func (k *keeper) keepUntil(ttl time.Duration) {
 	for before := k.until.Load(); before < until && !k.until.CompareAndSwap(before, until); {
 		before = k.until.Load()
 	}
+}
+
+// note says whether the store has yet to get what a session has changed.
+func (k *keeper) note(s *Session, unsaved bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !unsaved {
+		delete(k.unsaved, s)
+		return
+	}
+	k.unsaved[s] = true
+	k.wake()
+}
+
+func (k *keeper) wake() {
+	select {
+	case k.retry <- struct{}{}:
+	default:
+	}
+}
+
+func (k *keeper) countUnsaved() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.unsaved)
 }

@@ -74,7 +74,7 @@ const refreshTimeout = time.Second
 const saveTries = 5
 
 // save brings a session's record up to date, and reports whether it is. A session that
-// cannot be saved goes on without: the log tells, and the next change tries again.
+// cannot be saved goes on without: the log tells, and it is tried again until that succeeds.
 func (k *keeper) save(s *Session) bool {
 	bound := s.owner().n
 	err := k.commit(s)
@@ -84,6 +84,9 @@ func (k *keeper) save(s *Session) bool {
 		return false
 	}
 	k.report("saving a session", err)
+	if err != nil && s.listed.Load() {
+		k.note(s, true)
+	}
 	return err == nil
 }
 

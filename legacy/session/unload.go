@@ -2,12 +2,15 @@ package session
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -220,4 +223,37 @@ func (k toucher) reseal(used []*Session) {
 		}
 	}
 	_ = some.Wait()
+}
+
+// saveLater tries again until all is saved that the store did not take: replicas would differ for good, and the next process
+// have what its client has taken back.
+func (k toucher) saveLater() {
+	for k.pause() && k.saveUnsaved() > 0 {
+	}
+	k.saving.Store(false)
+	if k.countUnsaved() > 0 { // since then
+		k.wake()
+	}
+}
+
+// saveUnsaved tries each, until the store fails, which was logged when it began, and returns how many are left.
+func (k toucher) saveUnsaved() int {
+	k.mu.Lock()
+	list := slices.Collect(maps.Keys(k.unsaved))
+	k.mu.Unlock()
+	for _, s := range list {
+		k.note(s, false) // before what may change meanwhile
+		bound := s.owner().n
+		err := k.commit(s)
+		k.follow(s, bound)
+		switch {
+		case errors.Is(err, downstream.ErrGone):
+			k.gone(s)
+		case err != nil:
+			if k.note(s, true); !errors.Is(err, budget.ErrNoRoom) {
+				return k.countUnsaved()
+			}
+		}
+	}
+	return k.countUnsaved()
 }
