@@ -17,7 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 )
 
-func TestShutdownEndsListenersWaitsForCallsAndClosesConnections(t *testing.T) {
+func TestShutdownEndsListenersWaitsForCallsAndAnswersOnTheirConnections(t *testing.T) {
 	b := newFake()
 	h, p := serve(t, Options{}, b)
 	p.initialize(mcp.V20250618)
@@ -26,13 +26,24 @@ func TestShutdownEndsListenersWaitsForCallsAndClosesConnections(t *testing.T) {
 	down := make(chan error)
 	go func() { down <- h.Shutdown(t.Context()) }()
 	want(t, "GET ends", readEvents(t, get).rest(), []string{})
-	want(t, "and is closed", getLine.closed(), true)
+	wantLast(t, getLine, p)
 	k.Send([]byte(`{"still":"there"}`))
 	k.finish(`{}`)
 	want(t, "the call", len(readEvents(t, call).rest()), 3)
 	want(t, "shutdown", <-down, error(nil))
-	want(t, "the call's connection", callLine.closed(), true)
+	wantLast(t, callLine, p)
 	waitParked(t, h, 0, 0)
+}
+
+// wantLast has the connection answer one more request, which a balancer may have sent before it could know, and
+// tell its client not to send another one.
+func wantLast(t *testing.T, l *wire, p *peer) {
+	t.Helper()
+	l.send(p.request(http.MethodPost, ping))
+	resp := l.response()
+	_ = text(t, resp)
+	want(t, "the last request", resp.StatusCode, http.StatusServiceUnavailable)
+	want(t, "it is the last", resp.Close && l.closed(), true)
 }
 
 func TestCloseCutsEverythingThatIsParked(t *testing.T) {
@@ -50,7 +61,7 @@ func TestCloseCutsEverythingThatIsParked(t *testing.T) {
 	waitParked(t, h, 1, 1)
 	h.Close()
 	waitParked(t, h, 0, 0)
-	want(t, "idle connection", l.closed(), true)
+	wantLast(t, l, p)
 	k.finish(`{}`) // finds nobody
 }
 

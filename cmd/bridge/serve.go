@@ -184,8 +184,7 @@ func (s *service) stop() error {
 		err = nil
 	}
 	if s.with.kept.others() {
-		s.edge.Leave(context.Background(), linger)
-		s.with.kept.replica.EndStreams()
+		s.edge.Leave(context.Background(), linger, s.with.kept.replica.EndStreams)
 	}
 	s.hangUpOn(ctx)
 	s.log.Info().Msg("stopped")

@@ -10,7 +10,8 @@ const (
 	lineLimit = time.Second // for those that wait to be accepted
 
 	// lastRequests is how long those who have just connected may take to send what they
-	// have connected for: hardly anybody connects first and thinks then.
+	// have connected for, and those whose stream has just ended what they had queued for
+	// its connection: hardly anybody connects first and thinks then.
 	lastRequests = 100 * time.Millisecond
 )
 
@@ -19,13 +20,15 @@ const (
 // is to end each connection with its next response, so that hardly one is left on which a
 // request may come just as it is closed. Then the listener is closed, when nobody waits in
 // line: the kernel breaks connections that were not accepted, and a balancer that has sent a
-// request on one does not know what came of it.
-func (e *Edge) Leave(ctx context.Context, linger time.Duration) {
+// request on one does not know what came of it. Then endStreams is called: whoever has one comes
+// back elsewhere, and the connection of each is free, and may be about to be used.
+func (e *Edge) Leave(ctx context.Context, linger time.Duration, endStreams func()) {
 	sleep(ctx, linger)
 	for until := time.Now().Add(lineLimit); inLine(e.crowd.Listener) > 0 && time.Now().Before(until); {
 		sleep(ctx, lineLook)
 	}
 	_ = e.listener.Close()
+	endStreams()
 	sleep(ctx, lastRequests)
 }
 

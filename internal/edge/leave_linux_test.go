@@ -39,7 +39,7 @@ func TestLeavingLosesNoRequest(t *testing.T) {
 			}
 			ended := make(chan error)
 			go func() { ended <- e.Serve() }()
-			e.Leave(context.Background(), 0)
+			e.Leave(context.Background(), 0, func() {})
 			e.Shutdown(context.Background())
 			<-ended
 			for i, conn := range line {
@@ -56,6 +56,56 @@ func TestLeavingLosesNoRequest(t *testing.T) {
 				_ = conn.Close()
 				t.Error("it still listens")
 			}
+		})
+	}
+}
+
+// TestARequestBehindAStreamThatLeavingEndedIsServed: a balancer takes its connection for free as soon as the end
+// of the stream is there, and uses it before any other.
+func TestARequestBehindAStreamThatLeavingEndedIsServed(t *testing.T) {
+	for name, standard := range map[string]bool{"lean": false, "standard": true} {
+		t.Run(name, func(t *testing.T) {
+			passing, endStreams := context.WithCancel(t.Context())
+			served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					_ = http.NewResponseController(w).Flush()
+					<-passing.Done()
+					return
+				}
+				w.Header().Set("Connection", "close")
+				_, _ = io.Copy(w, r.Body)
+			})
+			e, err := Open(t.Context(), served, Options{Listen: "127.0.0.1:0", StandardHTTP: standard, Log: zerolog.Nop()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error)
+			go func() { ended <- e.Serve() }()
+			conn, err := net.Dial("tcp", e.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			in := bufio.NewReader(conn)
+			stream, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				e.Leave(context.Background(), 0, endStreams)
+				e.Shutdown(context.Background())
+			}()
+			_, _ = io.Copy(io.Discard, stream.Body)
+			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\ncall")
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := io.ReadAll(resp.Body); string(text) != "call" || !resp.Close {
+				t.Errorf("got %q, the last: %v", text, resp.Close)
+			}
+			<-ended
 		})
 	}
 }

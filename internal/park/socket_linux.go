@@ -83,6 +83,10 @@ func (s Socket) Conn() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if conn.RemoteAddr() == nil { // the peer has reset it
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
 	s.Close()
 	return conn, nil
 }

@@ -109,6 +109,21 @@ func TestSocketStaysWhenItCannotBecomeAConnection(t *testing.T) {
 	}
 }
 
+// A server asks its connections whose they are.
+func TestASocketThatItsPeerHasResetIsNoConnection(t *testing.T) {
+	here, there := pair(t)
+	p := newPoller(t)
+	o := newOwner()
+	watch(t, p, here, HangUp, o)
+	_ = there.(*net.TCPConn).SetLinger(0)
+	there.Close()
+	<-o.ready
+	if conn, err := here.Conn(); err == nil {
+		t.Errorf("a connection from %v", conn.RemoteAddr())
+	}
+	here.Close()
+}
+
 func TestTryWriteNeverWaits(t *testing.T) {
 	here, there := pair(t)
 	b := make([]byte, 64<<10)

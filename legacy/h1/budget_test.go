@@ -71,7 +71,7 @@ func (c *inMemory) exchange(request []byte) (ok bool) {
 func exchanges(t testing.TB, h http.HandlerFunc, end string) func() {
 	c := &inMemory{requests: make(chan []byte), end: []byte(end), answered: make(chan struct{}, 1), closed: make(chan struct{})}
 	s := New(having(h), &http.Server{})
-	s.ServeConn(c, nil)
+	s.ServeConn(c)
 	t.Cleanup(func() {
 		_ = s.Close()
 		<-s.empty

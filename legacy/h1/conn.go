@@ -13,6 +13,10 @@ import (
 // serve is the connection's goroutine.
 func (cn *conn) serve() {
 	defer cn.leave()
+	if cn.server.delegate {
+		cn.goOn()
+		return
+	}
 	cn.settle()
 	if !cn.tab.Hold(meter.LeanCost) {
 		cn.tab.Leaves(cn.nc.Close)
@@ -42,6 +46,13 @@ func (cn *conn) serve() {
 		if cn.server.closing.Load() {
 			return
 		}
+	}
+}
+
+// goOn waits for the next request for net/http, which would take the connection for a new one, and a shutdown wait for it.
+func (cn *conn) goOn() {
+	if cn.in.buffered() > 0 || cn.in.fill(after(cn.server.idleTimeout())) == nil {
+		cn.handOver(nil)
 	}
 }
 

@@ -201,7 +201,7 @@ func TestReturnedConnectionsAreServed(t *testing.T) {
 		if ahead > len(all) {
 			all = strings.Repeat(post(strings.Repeat("z", 3000)), 3)
 		}
-		s.ServeConn(far, []byte(all[:ahead]))
+		s.GoOn(far, []byte(all[:ahead]))
 		w := &wire{t, near, bufio.NewReader(near)}
 		w.send(all[ahead:])
 		for i := range strings.Count(all, "HTTP/1.1") {

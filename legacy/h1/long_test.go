@@ -59,7 +59,7 @@ func TestALongHeadIsReadBeforeNetHTTPGetsIt(t *testing.T) {
 		}})
 		connect := func() *wire {
 			near, far := net.Pipe()
-			s.ServeConn(far, nil)
+			s.ServeConn(far)
 			return newWire(t, near)
 		}
 		late := connect()

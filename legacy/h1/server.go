@@ -30,7 +30,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,7 +100,7 @@ func (s *Server) Serve(l net.Listener) error {
 		switch {
 		case err == nil:
 			wait = 0
-			s.ServeConn(nc, nil)
+			s.ServeConn(nc)
 		case s.closing.Load():
 			return http.ErrServerClosed
 		case !temporary(err):
@@ -147,17 +146,27 @@ func (s *Server) deaf(l net.Listener) {
 	delete(s.listeners, l)
 }
 
-// ServeConn serves a connection of which early was read already. It takes nc
-// over and returns at once; early is not used afterwards.
-func (s *Server) ServeConn(nc net.Conn, early []byte) {
+// ServeConn serves a connection that nothing was read of. It takes nc over and returns at once.
+func (s *Server) ServeConn(nc net.Conn) {
 	if s.delegate {
-		s.pass(nc, slices.Clone(early), nil)
+		s.pass(nc, nil, nil)
 		return
 	}
+	s.start(newConn(s, nc), nil)
+}
+
+// GoOn serves a connection that has served requests before, from its next one on, of which early was read
+// already. It takes nc over and returns at once; early is not used afterwards.
+func (s *Server) GoOn(nc net.Conn, early []byte) {
 	cn := newConn(s, nc)
+	cn.served = true
+	s.start(cn, early)
+}
+
+func (s *Server) start(cn *conn, early []byte) {
 	if !s.add(cn) {
 		cn.in.release()
-		_ = nc.Close()
+		_ = cn.nc.Close()
 		return
 	}
 	if !cn.in.put(early) { // more than we ever read ahead: it was net/http's

@@ -85,7 +85,7 @@ func FuzzConnection(f *testing.F) {
 	f.Add([]byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n"))
 	quiet := log.New(io.Discard, "", 0)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		ours := hear(t, text, func(h http.Handler, nc net.Conn) { New(h, &http.Server{ErrorLog: quiet}).ServeConn(nc, nil) })
+		ours := hear(t, text, func(h http.Handler, nc net.Conn) { New(h, &http.Server{ErrorLog: quiet}).ServeConn(nc) })
 		theirs := hear(t, text, func(h http.Handler, nc net.Conn) {
 			ServeOne(&http.Server{Handler: lastWithChunks{h}, ErrorLog: quiet}, nc, nil)
 		})

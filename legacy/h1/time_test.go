@@ -21,7 +21,7 @@ func inBubble(t *testing.T, h http.HandlerFunc, f func(t *testing.T, s *Server, 
 		var open []*wire
 		f(t, s, func() *wire {
 			near, far := net.Pipe()
-			s.ServeConn(far, nil)
+			s.ServeConn(far)
 			w := newWire(t, near)
 			open = append(open, w)
 			return w

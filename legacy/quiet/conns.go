@@ -19,7 +19,7 @@ type Options struct {
 	WriteTimeout time.Duration // how long a client that is behind may take for web.WritePart
 
 	// Gate is the endpoint's: a shutdown waits for responses that are being written, and
-	// once it is shut no connection is kept for another request.
+	// once it is shut the server gets connections back without another request.
 	Gate *gate.Gate
 }
 
@@ -122,14 +122,15 @@ func (c *Conns) EndListeners() {
 	}
 }
 
-// Close cuts the connections that are left. None is taken in afterwards.
+// Close cuts the responses that are left, and gives connections between two requests back to
+// their servers. None is taken in afterwards.
 func (c *Conns) Close() {
 	for _, o := range c.poller.close() {
 		switch o := o.(type) {
 		case *parked:
 			o.abort()
 		case *idleConn:
-			o.Due()
+			o.end()
 		}
 	}
 	c.writable.close()

@@ -32,6 +32,10 @@ func (c *Conns) await(server *http.Server, sock park.Socket, early string) {
 		return
 	}
 	b.idle.Item = b
+	if c.opt.Gate.IsShut() {
+		b.release()
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	watch, err := c.poller.Load().Watch(sock, park.Data, b)
@@ -52,7 +56,7 @@ func (b *idleConn) Ready() {
 	b.goOn()
 }
 
-// Due closes the connection: there was no request for long, or the server ends.
+// Due closes the connection: there was no request for long.
 func (b *idleConn) Due() (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,6 +64,26 @@ func (b *idleConn) Due() (again bool) {
 		b.goOn()
 	}
 	return false
+}
+
+// end gives the connection back at the end of the endpoint.
+func (b *idleConn) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conns.poller.Load().Forget(b.watch) {
+		b.release()
+	}
+}
+
+// release gives the connection back though there is no request: a balancer takes it for free, and what it
+// sends just now would be lost. The server knows when to end it. That of net/http alone would wait for the
+// request before it stops.
+func (b *idleConn) release() {
+	if h1.Of(b.server) == nil {
+		b.goOn()
+		return
+	}
+	b.giveBack("")
 }
 
 // goOn serves the request that waits, if there is one.
@@ -82,7 +106,7 @@ func (b *idleConn) giveBack(early string) {
 	switch {
 	case err == nil:
 		if lean := h1.Of(b.server); lean != nil {
-			lean.ServeConn(conn, []byte(early))
+			lean.GoOn(conn, []byte(early))
 			return
 		}
 		h1.ServeOne(b.server, conn, []byte(early))

@@ -182,7 +182,7 @@ func (p *parked) End(err error) {
 	switch {
 	case p.pending != nil && err == nil:
 		// Drain hangs up.
-	case p.pending != nil || !orderly || !p.finishLocked() || p.server == nil || p.conns.opt.Gate.IsShut():
+	case p.pending != nil || !orderly || !p.finishLocked() || p.server == nil:
 		p.hangUpLocked()
 	case p.conns.poller.Load().Forget(p.watch):
 		p.gone = true
