@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 )
@@ -108,4 +110,71 @@ func TestARequestBehindAStreamThatLeavingEndedIsServed(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// TestWhoIsOverheardGetsNotInLine: those who are in line stay there.
+func TestWhoIsOverheardGetsNotInLine(t *testing.T) {
+	l, err := open(t.Context(), "--listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	early, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	overhear(l)
+	if late, err := net.DialTimeout("tcp", l.Addr().String(), 100*time.Millisecond); err == nil {
+		late.Close()
+		t.Error("somebody got in line")
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
+// TestWhoConnectsWhileTheListenerClosesIsServedOrRefused: a balancer goes on elsewhere when it is refused, but not
+// when it has sent a request.
+func TestWhoConnectsWhileTheListenerClosesIsServedOrRefused(t *testing.T) {
+	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		_, _ = io.Copy(w, r.Body)
+	})
+	e, err := Open(t.Context(), served, Options{Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- e.Serve() }()
+	begun := make(chan struct{}, 1)
+	var clients sync.WaitGroup
+	for range 64 {
+		clients.Go(func() {
+			for {
+				conn, err := net.Dial("tcp", e.Addr().String())
+				if err != nil {
+					return // refused
+				}
+				_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\ncall")
+				_, err = http.ReadResponse(bufio.NewReader(conn), nil)
+				_ = conn.Close()
+				if err != nil {
+					t.Error("a request that was sent is lost:", err)
+					return
+				}
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	<-begun
+	e.Leave(t.Context(), 0, func() {})
+	clients.Wait()
+	e.Shutdown(t.Context())
+	<-ended
 }

@@ -21,7 +21,9 @@ func open(ctx context.Context, flag, address string) (net.Listener, error) {
 		network, at = "unix", path
 		removeDeadSocket(ctx, path)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, network, at)
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // whose sockets take no filter (overhear)
+	listener, err := plain.Listen(ctx, network, at)
 	if err != nil {
 		return nil, listenError(flag, address, err)
 	}

@@ -89,6 +89,13 @@ func (cn *conn) next() verdict {
 			begun, limit = true, after(cn.server.headTimeout())
 		}
 		if err := cn.in.fill(limit); err != nil {
+			if cn.state.Load() == dismissed && pending(cn.nc) {
+				// It came between the shutdown's word and the end, which would have destroyed it.
+				cn.in.resume()
+				cn.state.Store(idle)
+				begun, limit = true, after(lingering)
+				continue
+			}
 			if v = gone; err == io.EOF && cn.in.buffered() > 0 {
 				v = foreign // net/http knows what to say to half a head
 			}
