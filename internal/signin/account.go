@@ -60,7 +60,7 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 	if err != nil {
 		return nil, signInFailure(ctx, err)
 	}
-	waiting, cancel := context.WithTimeout(ctx, s.left(began))
+	waiting, cancel := context.WithTimeout(ctx, s.patience(call, began))
 	defer cancel()
 	for tries := 0; ; tries++ {
 		header, err := s.Agent.Authorization(waiting)
@@ -71,7 +71,7 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 			return nil, signInFailure(ctx, err)
 		}
 		answer, err := s.Caller.Do(ctx, with(call, header), notify)
-		refused, ok := s.refusal(waiting, call, header, err)
+		refused, ok := s.refusal(ctx, call, header, err)
 		if !ok {
 			s.learn(call, answer)
 			return answer, err
@@ -100,6 +100,18 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 			return nil, signInFailure(ctx, err)
 		}
 	}
+}
+
+// glance is how long a discover waits for credentials. A session is opened behind it, and what the server offers may be looked
+// at later: clients give up an initialize that takes long, and do not repeat it.
+const glance = 2 * time.Second
+
+// patience is how long a call that began then waits for credentials.
+func (s *signing) patience(call *upstream.Call, began time.Time) time.Duration {
+	if call.Method == mcp.MethodDiscover {
+		return min(glance, s.Wait)
+	}
+	return s.left(began)
 }
 
 // allows returns why a call of the bridge must not be made: the server, which could not be
