@@ -13,7 +13,7 @@ import (
 )
 
 // dial opens a connection that is guarded. It is how the client itself would, else.
-func dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
+func (d *demotions) dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
 	if config != nil {
 		conn, err = (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", address)
 	} else {
@@ -22,7 +22,7 @@ func dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.C
 	if err != nil {
 		return nil, err
 	}
-	return guard(socket.New(conn)), nil
+	return guard(socket.New(conn), d), nil
 }
 
 // guarded is a connection to a server whose replies are looked at before the client gets
@@ -34,6 +34,9 @@ type guarded struct {
 	in    framing // of who reads
 	out   framing // of who writes
 	fault error   // what in found; the reader's
+
+	demotions *demotions // of all the store's connections
+	since     int64      // how many there had been at the beginning; it is over with the next
 
 	commands   atomic.Int64 // written
 	replies    int64        // that have begun; the reader's
@@ -48,8 +51,8 @@ type guarded struct {
 	version int  // which value of the first reply says so; 0: none
 }
 
-func guard(conn net.Conn) *guarded {
-	g := &guarded{Conn: conn}
+func guard(conn net.Conn, d *demotions) *guarded {
+	g := &guarded{Conn: conn, demotions: d, since: d.count.Load()}
 	g.in = framing{began: g.replyBegan, whole: g.replied, said: g.pushed, patched: func() bool { return g.six && g.transacted.Load() }, value: g.greeted}
 	g.out = framing{began: func(byte) error { return nil }, whole: func(byte, int) error { g.commands.Add(1); return nil }, said: func([]byte) error { return nil }, patched: func() bool { return false }, value: g.commanded}
 	return g
@@ -60,6 +63,9 @@ func (g *guarded) Read(p []byte) (int, error) {
 	if g.fault != nil {
 		return 0, g.fault
 	}
+	if g.demoted() {
+		return 0, errDemoted
+	}
 	n, err := g.Conn.Read(p)
 	if n, g.fault = g.in.scan(p[:n]); g.fault != nil {
 		return n, g.fault
@@ -67,8 +73,13 @@ func (g *guarded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+func (g *guarded) demoted() bool { return g.demotions.count.Load() != g.since }
+
 // Write implements net.Conn. A command counts before it leaves.
 func (g *guarded) Write(p []byte) (int, error) {
+	if g.demoted() {
+		return 0, errDemoted
+	}
 	if !g.uncounted.Load() {
 		if _, err := g.out.scan(p); err != nil { // a command larger than replies may be
 			g.uncounted.Store(true)
@@ -91,6 +102,9 @@ func (g *guarded) replyBegan(kind byte) error {
 // replied refuses a transaction of the client's without the two values that it asked for: PTTL and GET
 // of a record.
 func (g *guarded) replied(kind byte, values int) error {
+	if kind == '-' {
+		g.demotions.heard(g.in.latest())
+	}
 	if kind == '>' || g.waiting.Load() == 0 {
 		return nil
 	}

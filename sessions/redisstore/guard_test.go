@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 // between is a relay to a server, which says something else once it is told to.
 type between struct {
 	net.Listener
+	to   atomic.Pointer[string] // the server, for connections from then on
 	says atomic.Pointer[string] // in place of what the server says
 	work sync.WaitGroup
 }
@@ -26,13 +28,14 @@ func newBetween(t *testing.T, server string) *between {
 		t.Fatal(err)
 	}
 	b := &between{Listener: l}
+	b.to.Store(&server)
 	b.work.Go(func() {
 		for {
 			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			there, err := net.Dial("tcp", server)
+			there, err := net.Dial("tcp", *b.to.Load())
 			if err != nil {
 				_ = client.Close()
 				continue
@@ -103,6 +106,30 @@ func TestAServerThatGarblesIsAnOutage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An address that moves with the primary leads to the new one, though the old one lives on as its replica, with its
+// connections.
+func TestAServerThatHasBecomeAReplicaIsLeft(t *testing.T) {
+	old, primary := redistest.Start(t), redistest.Start(t)
+	b := newBetween(t, old.Addr())
+	s := open(t, "redis://"+b.Addr().String())
+	if err := s.Commit(t.Context(), "before", flow("x")); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(primary.Addr())
+	to := primary.Addr()
+	b.to.Store(&to)
+	old.Must("REPLICAOF", host, port)
+	for session := 0; ; session++ {
+		err, err2 := s.Commit(t.Context(), strconv.Itoa(session), flow("x")), s.Ping(t.Context())
+		if err == nil && err2 == nil {
+			return
+		}
+		if session == 100_000 {
+			t.Fatal(err, err2)
+		}
 	}
 }
 

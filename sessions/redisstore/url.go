@@ -84,7 +84,7 @@ func parse(text string) (option rueidis.ClientOption, prefix string, err error) 
 		ForceSingleClient: !scheme.cluster && !scheme.sentinel,
 		Dialer:            net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: writeTimeout,
 		CacheSizeEachConn: cacheBytes, ClientName: "mcp-bridge", ClientSetInfo: rueidis.DisableClientSetInfo,
-		DialCtxFn:    dial,
+		DialCtxFn:    new(demotions).dial,
 		DisableRetry: true, // who asks knows better whether it may wait
 		// One connection: what several calls ask of the store goes out, and comes back, together.
 		PipelineMultiplex: -1,
