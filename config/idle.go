@@ -34,6 +34,8 @@ var idles = []idle{
 		"has no effect without roots.by, which says whose roots are which"},
 	{"command-mode", nil, func(m *Mount) bool { return m.Upstream != "" },
 		"has no effect beside upstream: only a command has processes"},
+	{"timeouts.discover", nil, func(m *Mount) bool { return len(m.Command) > 0 },
+		"has no effect with a command, which has timeouts.start for its first answer; remove it, or set that"},
 	{"upstream-tls.", nil, func(m *Mount) bool { return len(m.Command) > 0 && m.Auth.Mode != "terminate" },
 		"has no effect with a command, which is not reached by https; remove it"},
 }

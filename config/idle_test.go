@@ -17,6 +17,7 @@ func TestSettingsWithoutEffectAreNamed(t *testing.T) {
 		"what opens":           {yaml: url + "questions: {policy: decline, open: 'off'}\n", want: "@:2: questions.open: is about a page, and nothing is asked on one; remove it, or add questions: page"},
 		"a header":             {yaml: url + "roots: {header: X-A}\n", want: "@:2: roots.header: has no effect without roots.by, which says whose roots are which"},
 		"processes":            {yaml: url + "command-mode: per-session\n", want: "@:2: command-mode: has no effect beside upstream: only a command has processes"},
+		"a command's discover": {yaml: "command: [a]\ntimeouts: {discover: 20s}\n", want: "@:2: timeouts.discover: has no effect with a command, which has timeouts.start for its first answer; remove it, or set that"},
 		"TLS of a command":     {yaml: "command: [a]\nupstream-tls: {ca: /c}\n", want: "@:2: upstream-tls.ca: has no effect with a command, which is not reached by https; remove it"},
 		"durability":           {yaml: url + "store: {durability: relaxed}\n", want: "@:2: store.durability: has an effect on a store in a file only; remove it"},
 		"an outage":            {yaml: url + "store: {url: 'file:/s', outage: fail}\n", want: "@:2: store.outage: has an effect on a store in Redis only; remove it"},

@@ -135,7 +135,7 @@ func ofServer(err error) error {
 // its clients get.
 func concernsCheck(key string) bool {
 	switch key {
-	case "upstream", "store.url", "store.keys", "headers", "upstream-socket", "auth.dir", "public-url", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env",
+	case "upstream", "store.url", "store.keys", "headers", "upstream-socket", "auth.dir", "public-url", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.discover", "timeouts.start", "command-env",
 		"http", "questions", "sampling.provider", "sampling.model", "roots":
 		return true
 	}
@@ -145,9 +145,10 @@ func concernsCheck(key string) bool {
 func checkOptions(m *config.Mount) (check.Options, error) {
 	log := zerolog.Nop() // check keeps one of its own
 	opt := check.Options{
-		Name: target(m), Draft: draftOptions(m, log), Start: m.Timeouts.Start, Relay: relayPolicy(m), Profile: profile(m.Profile),
+		Name: target(m), Draft: draftOptions(m, log), Relay: relayPolicy(m), Profile: profile(m.Profile),
 		Instead: instead(&m.Policy),
 	}
+	opt.First, opt.Setting = firstAnswer(m)
 	var err error
 	if len(m.Command) > 0 {
 		opt.Command = &command(m, log).Stdio

@@ -359,6 +359,14 @@ func TestCheckSaysHowLongItWaited(t *testing.T) {
 	if out, err := runCheck(t, "--timeouts.start", "200ms", "--", "sleep", "100"); err == nil || !strings.Contains(out, "did not answer in time: it has 200ms for its first answer (timeouts.start)") {
 		t.Errorf("check ends with %v and\n%s", err, out)
 	}
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	if out, err := runCheck(t, "--timeouts.discover", "200ms", silent.URL); err == nil || !strings.Contains(out, "did not answer in time: it has 200ms for its first answer (timeouts.discover)") {
+		t.Errorf("check ends with %v and\n%s", err, out)
+	}
 }
 
 // TestCheckAsksWhetherTheURLIsRight: what answers is a web server, or has the endpoint without the slash.

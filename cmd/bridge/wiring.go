@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -47,9 +48,9 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	with.kept.give(&options.Legacy, settings.Path)
 	options.Bridge.Shared, options.Bridge.Peers = with.kept.up != nil, with.kept.replica != nil
 	options.Legacy.Memory, options.Servers = with.memory, with.servers
+	options.Probe.Timeout, options.Probe.Setting = firstAnswer(settings)
 	if len(settings.Command) > 0 {
 		options.Command = command(settings, log)
-		options.Probe.Timeout, options.Probe.Setting = settings.Timeouts.Start, "timeouts.start"
 		options.Command.Stdio.Sole, options.Command.Stdio.Tell = with.sole, with.sole
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
@@ -282,4 +283,12 @@ func profile(name string) translate.Profile {
 		return translate.Minimal
 	}
 	return translate.Strict
+}
+
+// firstAnswer is how long a server may take to say what it is, and the setting that says so.
+func firstAnswer(m *config.Mount) (time.Duration, string) {
+	if len(m.Command) > 0 {
+		return m.Timeouts.Start, "timeouts.start"
+	}
+	return m.Timeouts.Discover, "timeouts.discover"
 }

@@ -30,19 +30,20 @@ type Options struct {
 	Login   string         // how long the kept login of the server lasts; empty: there is none
 	Public  string         // the address under which clients know the bridge; empty: that is not known
 	Draft   dialect.Options
-	Start   time.Duration // in addition, for a command to start
+	First   time.Duration // how long it may take for its first answer, in addition
+	Setting string        // which says so
 	Relay   negotiate.RelayPolicy
 	Profile translate.Profile
 	Instead string // who answers for clients that cannot be asked; empty: nobody
 }
 
-// checkTimeout bounds a whole check, in addition to the start of a command.
+// checkTimeout bounds a whole check, in addition to the server's first answer.
 const checkTimeout = 30 * time.Second
 
 // Examine looks at a server. An error means that it could not even be asked.
 func Examine(ctx context.Context, opt Options) (*Report, error) {
 	wanted := ctx
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout+opt.Start)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout+opt.First)
 	defer cancel()
 	r := &Report{URL: opt.Name, Authorization: "not asked for", Instead: opt.Instead}
 	heard := &hearing{Report: r}
@@ -58,10 +59,7 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 		heard.tell()
 	}()
 	caller := draft.Caller(direct)
-	probe := negotiate.Options{Fallback: draft.Version}
-	if opt.Command != nil {
-		probe.Timeout, probe.Setting = opt.Start, "timeouts.start"
-	}
+	probe := negotiate.Options{Fallback: draft.Version, Timeout: opt.First, Setting: opt.Setting}
 	began := time.Now()
 	own := upstream.NewPeer(caller, upstream.Call{Params: translate.OwnParams(mcp.MethodDiscover, nil)})
 	verdict := negotiate.NewProber(probe).Probe(ctx, "", own)

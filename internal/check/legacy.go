@@ -25,7 +25,7 @@ func (r *Report) ask(ctx context.Context, opt *Options, v *negotiate.Verdict, lo
 	if err != nil {
 		return
 	}
-	line := relay.New(relay.Options{Server: server, Start: opt.Start, Call: checkTimeout, Log: log})
+	line := relay.New(relay.Options{Server: server, Start: opt.First + checkTimeout, Call: checkTimeout, Log: log})
 	defer line.Close()
 	caller := downstream.Caller{}
 	newest := newestLegacy(v.Versions)
