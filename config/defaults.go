@@ -43,7 +43,7 @@ func defaultPolicy() Policy {
 		Sampling:     Sampling{Provider: "off", Approve: "off", MaxTokens: 4096, PerSession: 100, PerDay: 10_000, Timeout: 2 * time.Minute},
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,
-			Discover:      8 * time.Second,
+			Discover:      15 * time.Second,
 			Start:         25 * time.Second,
 			Ping:          30 * time.Second,
 			Round:         2 * time.Minute,

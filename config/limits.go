@@ -48,8 +48,8 @@ func (p *problems) times(t *Timeouts, label string) {
 type Timeouts struct {
 	// How long connecting to the server may take: the connection, a forward proxy that lets it through, and the TLS handshake, each.
 	Connect time.Duration `key:"connect" min:"100ms" max:"5m"`
-	// How long a server over HTTP may take to say what it is, which is asked before a session opens, and once more when that takes longer.
-	// More is for servers that come up with their first request; many clients wait a minute for their session, some only ten seconds.
+	// How long a server over HTTP may take to say what it is, which is asked before a session opens. More is for servers that
+	// come up with their first request; most clients wait a minute for their session, some ten seconds.
 	Discover time.Duration `key:"discover" min:"100ms" max:"10m"`
 	// How long a command may take from its start to its first answer.
 	Start time.Duration `key:"start" min:"100ms" max:"10m"`

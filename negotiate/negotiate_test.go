@@ -328,13 +328,29 @@ func TestWhatAServerSaysOfItselfIsBounded(t *testing.T) {
 func TestAProbeThatTookTooLongSaysHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, opt := range map[string]Options{
-			": it has 8s for its first answer":                   {},
+			": it has 15s for its first answer":                  {},
 			": it has 25s for its first answer (timeouts.start)": {Timeout: 25 * time.Second, Setting: "timeouts.start"},
 		} {
 			v := NewProber(opt).Probe(t.Context(), "", &fake{wait: time.Hour})
 			if v.Err == nil || !strings.HasSuffix(v.Err.Error(), want) || !errors.Is(v.Err, context.DeadlineExceeded) {
 				t.Errorf("%v", v.Err)
 			}
+		}
+	})
+}
+
+// A session is opened after several looks at the server: who has waited for one does not wait for the next.
+func TestNobodyWaitsTwiceForAServerThatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, late := NewProber(Options{}), &fake{wait: time.Hour}
+		began := time.Now()
+		first, second := p.Probe(t.Context(), "", late), p.Probe(t.Context(), "", late)
+		if took := time.Since(began); took != DefaultTimeout || first.Err == nil || second.Err == nil {
+			t.Errorf("after %v: %v, %v", took, first.Err, second.Err)
+		}
+		time.Sleep(lateTTL)
+		if v := p.Probe(t.Context(), "", &fake{outcome: discover(`"2026-07-28"`, "")}); v.Err != nil {
+			t.Error(v.Err)
 		}
 	})
 }

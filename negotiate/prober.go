@@ -16,9 +16,12 @@ import (
 // Defaults of Options.
 const (
 	DefaultMaxTTL    = 5 * time.Minute
-	DefaultTimeout   = 8 * time.Second // clients give initialize 10 s
+	DefaultTimeout   = 15 * time.Second // some clients give initialize 10 s, some 20, most a minute
 	DefaultLegacyTTL = 2 * time.Second
 )
+
+// lateTTL is how long it is known that a server did not answer in time.
+const lateTTL = time.Second
 
 // Bounds of the verdicts kept for single principals: how many, and the bytes of what servers
 // said of themselves.
@@ -41,7 +44,8 @@ type Options struct {
 	// Setting is the name under which people know that bound; empty: they cannot change it.
 	Setting string
 	// LegacyTTL is how long a legacy verdict is served, DefaultLegacyTTL at most where the server named no
-	// version: something that stands before it may have answered. Other failures are never served again.
+	// version: something that stands before it may have answered. Other failures are not served again, but for who waited
+	// meanwhile and is about to ask.
 	LegacyTTL time.Duration
 }
 
@@ -126,6 +130,9 @@ func (p *Prober) ttl(v *Verdict) time.Duration {
 		return p.opt.LegacyTTL
 	case v.Era == Legacy:
 		return min(p.opt.LegacyTTL, DefaultLegacyTTL)
+	}
+	if _, ok := errors.AsType[*late](v.Err); ok { // who has waited once for a session does not wait twice
+		return lateTTL
 	}
 	return 0
 }
