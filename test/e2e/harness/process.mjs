@@ -89,6 +89,7 @@ let nextPort = Math.floor(Math.random() * 10000);
 export async function freePort() {
   for (;;) {
     const port = 10000 + (nextPort++ % 10000);
+    if (port === 10080) continue; // which fetch and browsers use for no connection
     const probe = createServer();
     const free = await new Promise((resolve) => probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)));
     if (!free) continue;
