@@ -200,10 +200,8 @@ func unknown(api, what string) error {
 	return fmt.Errorf("the model's API (%s) has no words for content of type %q", api, what)
 }
 
-// outline is what a person gets to see of a block that is no text. The error is nil.
-func outline(b *block) (string, error) {
-	return fmt.Sprintf("[%s, %d bytes]", b.Type, len(b.Data)*3/4), nil
-}
+// outline is what a person gets to see of a block that is no text.
+func outline(b *block) string { return fmt.Sprintf("[%s, %d bytes]", b.Type, len(b.Data)*3/4) }
 
 // maxPreview bounds what a person gets to see of a request, in bytes.
 const maxPreview = 20_000
@@ -228,11 +226,10 @@ func Preview(raw []byte, held *budget.Hold) (string, error) {
 			case typeToolUse:
 				fmt.Fprintf(&b, " [calls %s %s]", c.Name, c.Input)
 			case typeToolResult:
-				text, _ := c.plain(outline) // which has one for any
+				text, _ := c.plain(func(b *block) (string, error) { return outline(b), nil })
 				fmt.Fprintf(&b, " [result: %s]", text)
 			default:
-				text, _ := outline(c)
-				fmt.Fprintf(&b, " %s", text)
+				fmt.Fprintf(&b, " %s", outline(c))
 			}
 		}
 		b.WriteString("\n\n")

@@ -25,7 +25,7 @@ const (
 // back elsewhere, and the connection of each is free, and may be about to be used.
 func (e *Edge) Leave(ctx context.Context, linger time.Duration, endStreams func()) {
 	sleep(ctx, linger)
-	overhear(e.crowd.Listener)
+	_ = overhear(e.crowd.Listener)
 	for until, quiet := time.Now().Add(lineLimit), time.Now().Add(handshake); time.Now().Before(quiet) && time.Now().Before(until); {
 		sleep(ctx, lineLook)
 		if inLine(e.crowd.Listener) > 0 {

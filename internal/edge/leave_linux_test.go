@@ -124,7 +124,9 @@ func TestWhoIsOverheardGetsNotInLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer early.Close()
-	overhear(l)
+	if !overhear(l) {
+		t.Skip("left out: the kernel filters no newcomers")
+	}
 	if late, err := net.DialTimeout("tcp", l.Addr().String(), 100*time.Millisecond); err == nil {
 		late.Close()
 		t.Error("somebody got in line")

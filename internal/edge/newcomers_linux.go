@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"errors"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -30,14 +31,14 @@ var connecting = []unix.SockFilter{
 }
 
 // overhear has the kernel take no notice of those who connect from now on: they try again within about a second, and
-// are refused then. Those who are connecting already get in line. It is without effect where the kernel cannot.
-func overhear(l net.Listener) {
-	if tcp, ok := l.(*net.TCPListener); ok {
-		_ = withDescriptor(tcp, func(fd uintptr) {
-			_ = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-				&unix.SockFprog{Len: uint16(len(connecting)), Filter: &connecting[0]})
-		})
-	}
+// are refused then. Those who are connecting already get in line. It reports whether the kernel can do that.
+func overhear(l net.Listener) bool {
+	tcp, ok := l.(*net.TCPListener)
+	err := errors.ErrUnsupported
+	return ok && withDescriptor(tcp, func(fd uintptr) {
+		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: uint16(len(connecting)), Filter: &connecting[0]})
+	}) == nil && err == nil
 }
 
 func withDescriptor(l *net.TCPListener, use func(fd uintptr)) error {

@@ -159,7 +159,7 @@ func (k *keeper) run(ctx context.Context) {
 				k.running.Go(toucher{k}.saveLater)
 			}
 		case s := <-k.uses:
-			toucher{k}.last(s)
+			toucher{k}.touchUsed(s)
 		case <-tick.C:
 			toucher{k}.touch()
 		}

@@ -175,8 +175,8 @@ func (k toucher) used(s *Session) {
 	}
 }
 
-// last does that for all who are in line, in one round trip.
-func (k toucher) last(s *Session) {
+// touchUsed does that for all who are in line, in one round trip.
+func (k toucher) touchUsed(s *Session) {
 	until := time.Now().Add(k.set.opt.IdleTimeout)
 	var list []*Session
 	for range touchBatch {
