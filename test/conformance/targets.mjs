@@ -39,7 +39,7 @@ export class Targets {
       return `http://${address}/`;
     },
     bridge: async () => this.#front(await this.url('fixture')),
-    'bridge-polling': async () => this.#front(await this.url('fixture'), ['--timeouts.poll', '1500ms']),
+    'bridge-polling': async () => this.#front(await this.url('fixture'), ['--timeouts.poll', '2500ms']),
     // These answer legacy clients, too: over HTTP the bridge could hand them on, so it is told to translate.
     'bridge-go': async () => this.#front(await this.url('go'), ['--legacy-relay', 'never']),
     'bridge-go-stdio': async () => this.#front(undefined, ['--', await this.#goServer()]),

@@ -61,10 +61,10 @@ function registerInterim(tool) {
     }
     return text('Tool with progress executed');
   });
-  // The polling scenario looks at nothing but SSE: longer than the bridge waits before it commits to a stream, and then so long
-  // that the stream is ended once (`bridge-polling` of targets.mjs) and not twice.
+  // The polling scenario looks at nothing but SSE: longer than the bridge waits before it commits to a stream (2 s), and then so long
+  // that the stream is ended once (after 2.5 s, `bridge-polling` of targets.mjs) and not twice, with a second to spare both ways.
   tool('test_reconnection', async () => {
-    await pause(4800);
+    await pause(5750);
     return text('Reconnection test completed');
   });
 }
