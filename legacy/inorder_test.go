@@ -118,6 +118,7 @@ func TestARequestThatCannotBeginHoldsUpNoPingAndNoCancellation(t *testing.T) {
 		for i := range 4 {
 			l.send(echo(i + 1))
 		}
+		synctest.Wait() // a ping waits for nobody's beginning
 		l.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 		want(t, "ping", l.next(), `{"jsonrpc":"2.0","id":"p","result":{}}`)
 		l.send(`{"jsonrpc":"2.0","id":"asked","result":{}}`)

@@ -19,7 +19,7 @@ type demotions struct {
 // nothing but connect.
 const demotionsApart = 250 * time.Millisecond
 
-var errDemoted = errors.New("the server has become a replica; the next connection may lead to the new primary")
+var errDemoted = errors.New("READONLY: the server has become a replica; the next connection may lead to the new primary")
 
 // heard looks at an error that a server has answered a command with.
 func (d *demotions) heard(answer []byte) {
