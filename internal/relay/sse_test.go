@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -123,26 +124,27 @@ func TestAServerOfHTTPSSEIsRelayedTo(t *testing.T) {
 // Who signs in to the server answers a request itself when it cannot. What else comes where a request is posted is no answer.
 func TestAnAnswerWhereTheRequestIsPostedCounts(t *testing.T) {
 	s, c := newOld(), newClient()
-	var id string
+	var answers atomic.Pointer[string] // the id, in place of the server; nil: nothing
 	conv, _, err := open(t, Options{Server: over(t, func(w http.ResponseWriter, r *http.Request) {
-		if id == "" || r.Method != http.MethodPost {
+		id := answers.Load()
+		if id == nil || r.Method != http.MethodPost {
 			s.ServeHTTP(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32603,"message":"sign in first"}}`)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+*id+`,"error":{"code":-32603,"message":"sign in first"}}`)
 	}).SSE()}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-s.took // initialize
-	id = `"another"`
+	answers.Store(new(`"another"`))
 	out := ask(t, conv, aCall)
 	s.stream <- response(`"a"`)
 	if got := out.wait(t); got != response(`"a"`) {
 		t.Errorf("the call got %s", got)
 	}
-	id = `"a"`
+	answers.Store(new(`"a"`))
 	if got := ask(t, conv, aCall).wait(t); !strings.Contains(got, "sign in first") {
 		t.Errorf("the call got %s", got)
 	}
