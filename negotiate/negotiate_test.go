@@ -354,3 +354,34 @@ func TestNobodyWaitsTwiceForAServerThatIsLate(t *testing.T) {
 		}
 	})
 }
+
+// slowLegacy is a legacy server that takes its time for initialize.
+type slowLegacy struct {
+	*fake
+	takes time.Duration
+}
+
+func (s slowLegacy) LegacyOffer(ctx context.Context) Offer {
+	select {
+	case <-time.After(s.takes):
+		return Offer{Versions: []string{"2025-06-18"}}
+	case <-ctx.Done():
+		return Offer{}
+	}
+}
+
+// What shows that a server is a legacy one may start it.
+func TestALegacyServerHasAsLongAsItsProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := Outcome{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound}}
+		p := NewProber(Options{Timeout: 10 * time.Second, Setting: "timeouts.discover"})
+		if v := p.Probe(t.Context(), "", slowLegacy{&fake{outcome: refuses}, 9 * time.Second}); v.Era != Legacy {
+			t.Errorf("%+v", v)
+		}
+		p.Forget()
+		v := p.Probe(t.Context(), "", slowLegacy{&fake{outcome: refuses}, time.Minute})
+		if v.Era != Unknown || v.Err == nil || !strings.Contains(v.Err.Error(), "timeouts.discover") {
+			t.Errorf("%+v", v)
+		}
+	})
+}

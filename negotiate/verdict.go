@@ -101,7 +101,10 @@ func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
 		return Verdict{Era: Unknown, Err: offer.Refused}
 	}
 	v := Verdict{Era: Legacy, Versions: offer.Versions, HTTPSSE: offer.HTTPSSE}
-	if len(v.Versions) == 0 {
+	switch {
+	case len(v.Versions) == 0 && ctx.Err() != nil:
+		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream refused server/discover, and did not answer initialize in time: %w", ctx.Err())}
+	case len(v.Versions) == 0:
 		v.Err = fmt.Errorf("the upstream does not speak MCP %s (a wrong URL or command, or a server for older clients only): %w",
 			mcp.V20260728, cause)
 		return v

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // surroundings are what a process is given besides its arguments; tests give
@@ -38,7 +39,11 @@ func main() {
 	stdlog.SetOutput(io.Discard) // net/http quotes responses there that came too late
 	stderr := newOutput(os.Stderr)
 	env := surroundings{in: os.Stdin, out: os.Stdout, err: stderr, environ: os.Environ()}
-	err := run(untilSignal(), os.Args[1:], env)
+	ctx := untilSignal()
+	if os.Getpid() == 1 {
+		go stdio.ReapOrphans(context.WithoutCancel(ctx))
+	}
+	err := run(ctx, os.Args[1:], env)
 	if err != nil {
 		fmt.Fprintf(stderr, "bridge: %s\n", clip.Lines(err.Error())) // peers have a say in it
 	}

@@ -140,7 +140,9 @@ func with(call *upstream.Call, header string) *upstream.Call {
 func (s *signing) refusal(ctx context.Context, call *upstream.Call, header string, err error) (authorize.Refusal, bool) {
 	failure, ok := errors.AsType[*upstream.Failure](err)
 	if ok && failure.Cause == upstream.NotModern && (header == "" || call.Method == mcp.MethodDiscover) {
-		err = upstream.LegacyOffer(ctx, s.Caller, with(call, header)).Refused
+		looking, cancel := context.WithTimeout(ctx, s.Wait)
+		defer cancel()
+		err = upstream.LegacyOffer(looking, s.Caller, with(call, header)).Refused
 	}
 	return refusedCredentials(err, header)
 }

@@ -158,6 +158,8 @@ func launch(cmd *exec.Cmd) (ended <-chan error, err error) {
 		err := cmd.Start()
 		begun <- err
 		if err == nil {
+			started.add(cmd.Process.Pid)
+			defer started.remove(cmd.Process.Pid)
 			over <- cmd.Wait()
 		}
 	}()

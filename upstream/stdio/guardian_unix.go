@@ -36,6 +36,7 @@ func guard(command *exec.Cmd) *guardian {
 		_ = hold.Close()
 		return nil
 	}
+	started.add(cmd.Process.Pid)
 	return &guardian{cmd, hold}
 }
 
@@ -46,5 +47,6 @@ func (g *guardian) dismiss() {
 	}
 	_ = g.cmd.Process.Kill()
 	_ = g.cmd.Wait() // it was killed
+	started.remove(g.cmd.Process.Pid)
 	_ = g.hold.Close()
 }

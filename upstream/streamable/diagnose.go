@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -16,19 +15,14 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// diagnoseTimeout bounds the diagnostic handshake with a legacy server.
-const diagnoseTimeout = 5 * time.Second
-
 // Silent reports whether no answer at all is evidence of a legacy server: over HTTP it says nothing.
 func (c *Client) Silent() bool { return false }
 
 // LegacyOffer sends a legacy initialize to a server that refused server/discover, so
 // that it shows what it is, and closes the session which that may have opened. Where
 // that is refused as well, a GET tells servers of HTTP+SSE. This is the only legacy
-// traffic the client ever sends (P-5), and the only requests that are not POSTs (E-43).
+// traffic the client ever sends (P-5), and the only requests that are not POSTs (E-43). A server may start for it: only ctx bounds it.
 func (c *Client) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate.Offer {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
-	defer cancel()
 	t := newNetCarrier(c.url, &c.opt)
 	defer t.close()
 	t.legacy = true
