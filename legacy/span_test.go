@@ -113,6 +113,36 @@ func TestASessionLastsInTheStoreAsLongAsItsCalls_A33(t *testing.T) {
 	}
 }
 
+// TestAReplicaCutsNoSessionShortWhoseCallIsAtAnother_A33: the one that has the session in memory knows nothing of the call, and the
+// one that had that has left it to the store.
+func TestAReplicaCutsNoSessionShortWhoseCallIsAtAnother_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, here := shortStored(), newFake()
+		engine := opt.Store
+		opt.Store = alone{engine, true}
+		_, p := servePipe(t, opt, here)
+		p.initialize(mcp.V20250618)
+		elsewhere, there := opt, newFake()
+		gone := &mortal{Store: alone{engine, true}}
+		elsewhere.Replica, elsewhere.Store = neighbourID, gone
+		_, q := servePipe(t, elsewhere, there)
+		q.session, q.version = p.session, p.version
+		want(t, "a plain call at the other", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		q.asked(there)
+		gone.dead.Store(true) // the other does nothing for it from now on
+		for range 10 {
+			want(t, "a plain call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		p.outlasts("while it is used here", engine)
+		here.last().setLevel("debug")
+		here.last().push.Changed()
+		synctest.Wait()
+		p.outlasts("after a change here", engine)
+	})
+}
+
 // TestASessionLastsNoLongerEachTimeThatItComesBack: it once had a call, which is over, and rests between its requests.
 func TestASessionLastsNoLongerEachTimeThatItComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

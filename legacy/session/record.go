@@ -52,6 +52,20 @@ func readSession(r *store.Record) (*sessionRecord, error) {
 	return record, nil
 }
 
+// digests are of records of which a session does not know whether they were made.
+type digests []digest
+
+// mostUnsure bounds them.
+const mostUnsure = 16
+
+// with adds that of another record.
+func (d digests) with(value []byte) digests {
+	if len(d) == mostUnsure {
+		d = d[1:]
+	}
+	return append(d, sha256.Sum256(value))
+}
+
 // ReadRecord tells the people who run the bridge what a session's record says of it: not its id, which is a
 // credential. Of one that is relayed to a server the bridge knows no version.
 func ReadRecord(r *store.Record) (version mcp.Version, began time.Time, relayed bool, err error) {

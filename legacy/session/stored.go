@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,9 +35,9 @@ type stored struct {
 	version uint64     // of the record in the store; 0: there is none yet
 	// auth and principal are what that record has the session bound to.
 	auth, principal string
-	base            []byte   // the conversation in that record, where the store is shared
-	gone            bool     // the session ended
-	unsure          []digest // of records that may be in the store since, or come there late
+	base            []byte  // the conversation in that record, where the store is shared
+	gone            bool    // the session ended
+	unsure          digests // of records that may be in the store since, or come there late
 
 	waiting waitingCalls // which wait to be made again, and where
 
@@ -136,7 +135,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	if err != nil {
 		return err
 	}
-	began, ttl := time.Now(), k.ttlOf(s)
+	began, ttl := time.Now(), max(k.ttlOf(s), k.lastsElsewhereLocked(s))
 	if err := s.stored.kept.Set(payer, len(value), ttl); err != nil {
 		return err
 	}
@@ -151,19 +150,19 @@ func (k *keeper) commitLocked(s *Session) error {
 		k.rememberLocked(s, conversation)
 		k.lengthen(s, s.stored.span.written(began.Add(ttl)))
 	case !conflict && !errors.Is(err, store.ErrUnreachable):
-		s.stored.unsureLocked(value)
+		s.stored.unsure = s.stored.unsure.with(value)
 	}
 	return err
 }
 
-// mostUnsure bounds what a session remembers of its records of which it does not know whether they were made.
-const mostUnsure = 16
-
-func (s *stored) unsureLocked(value []byte) {
-	if len(s.unsure) == mostUnsure {
-		s.unsure = s.unsure[1:]
+// lastsElsewhereLocked returns how long a session's record lasts that other replicas share, 0 where that is not known: a call that
+// was made at one of them may need it, and be in the store alone.
+func (k *keeper) lastsElsewhereLocked(s *Session) time.Duration {
+	if !k.shared || s.stored.version == 0 {
+		return 0
 	}
-	s.unsure = append(s.unsure, sha256.Sum256(value))
+	is, _ := store.Fresh(k.begin(time.Now()), k.store, store.Address{Session: k.name(s.rec.ID), Kind: store.Session})
+	return is.TTL
 }
 
 // readLocked notes which record the session is as of.

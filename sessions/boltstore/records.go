@@ -167,7 +167,7 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 		for _, touch := range touches {
 			at := store.Address{Session: touch.Session, Kind: store.Session}
 			was := b.whole(at)
-			if version, _, value, ok := decode(was.raw, now); ok {
+			if version, left, value, ok := decode(was.raw, now); ok && !(touch.AtLeast && left > touch.TTL) {
 				b.put(at, was, encode(version, now.Add(touch.TTL), value))
 			}
 		}

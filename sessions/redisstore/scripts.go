@@ -147,6 +147,16 @@ end
 return out
 `)
 
+// lengthenScript has a record live for as many milliseconds as its argument says, unless it lives longer. PEXPIRE has
+// a word for that since Redis 7 only.
+var lengthenScript = newScript(`
+local lives = redis.call('PTTL', KEYS[1])
+if lives >= 0 and lives < tonumber(ARGV[1]) then
+  return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+return 0
+`)
+
 // endScript removes all records of a session.
 var endScript = newScript(`
 local base = string.sub(KEYS[1], 1, -2)

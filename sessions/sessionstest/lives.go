@@ -55,17 +55,22 @@ func expiry(t *testing.T, s store.Store) {
 }
 
 func touching(t *testing.T, s store.Store) {
-	touched, other := session(), session()
+	touched, lengthened, other := session(), session(), session()
 	at := store.Address{Session: touched, Kind: store.Session}
-	for _, name := range []string{touched, other} {
+	for _, name := range []string{touched, lengthened, other} {
 		change := put(store.Session, "", 0, name)
 		change.TTL = 10 * soon
 		must(t, s.Commit(background, name, change))
 	}
-	must(t, s.Touch(background, store.Touch{Session: touched, TTL: long}, store.Touch{Session: session(), TTL: long}))
+	must(t, s.Touch(background, store.Touch{Session: touched, TTL: long}, store.Touch{Session: lengthened, TTL: long, AtLeast: true}, store.Touch{Session: session(), TTL: long}))
 	eventually(t, "expiry of the other", gone(s, store.Address{Session: other, Kind: store.Session}))
 	wantRecord(t, s, at, 1, touched)
+	wantRecord(t, s, store.Address{Session: lengthened, Kind: store.Session}, 1, lengthened)
 	must(t, s.Touch(background))
+	must(t, s.Touch(background, store.Touch{Session: touched, TTL: soon, AtLeast: true}, store.Touch{Session: session(), TTL: soon, AtLeast: true}))
+	if r, err := loaded(s, at); err != nil || r.TTL < long/2 {
+		t.Errorf("a record that lives longer has %v left, %v", r.TTL, err)
+	}
 	must(t, s.Touch(background, store.Touch{Session: touched, TTL: soon}))
 	eventually(t, "expiry after a shorter touch", gone(s, at))
 }

@@ -154,7 +154,9 @@ func (m *Memory) Touch(ctx context.Context, touches ...Touch) error {
 	}
 	for _, touch := range touches {
 		if k := m.liveLocked(touch.Session)[recordKey{kind: Session}]; k != nil {
-			k.until = time.Now().Add(touch.TTL)
+			if until := time.Now().Add(touch.TTL); !touch.AtLeast || until.After(k.until) {
+				k.until = until
+			}
 		}
 	}
 	return nil

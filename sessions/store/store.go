@@ -139,6 +139,9 @@ const Any = ^uint64(0)
 type Touch struct {
 	Session string
 	TTL     time.Duration
+	// AtLeast says that a record which lives longer stays as it is: another replica has made it so, for a call of which
+	// this one knows nothing.
+	AtLeast bool
 }
 
 // Page is a part of a listing.
