@@ -96,13 +96,14 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict
 }
 
 func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
+	inTime := ctx.Err() == nil
 	offer := peer.LegacyOffer(ctx)
 	if offer.Refused != nil { // there may be a server of any era behind that
 		return Verdict{Era: Unknown, Err: offer.Refused}
 	}
 	v := Verdict{Era: Legacy, Versions: offer.Versions, HTTPSSE: offer.HTTPSSE}
 	switch {
-	case len(v.Versions) == 0 && ctx.Err() != nil:
+	case len(v.Versions) == 0 && inTime && ctx.Err() != nil:
 		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream refused server/discover, and did not answer initialize in time: %w", ctx.Err())}
 	case len(v.Versions) == 0:
 		v.Err = fmt.Errorf("the upstream does not speak MCP %s (a wrong URL or command, or a server for older clients only): %w",
