@@ -40,6 +40,8 @@ type Outcome struct {
 	// NotModern says that Err is evidence of a peer that does not speak the
 	// modern era. Timeouts, refused credentials and server failures are not.
 	NotModern bool
+	// Silent says that the evidence is that it said nothing at all.
+	Silent bool
 }
 
 // Verdict says what the upstream is.
@@ -77,7 +79,7 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict
 	case out.Error == nil && !out.NotModern:
 		return Verdict{Era: Unknown, Err: out.Err}
 	case out.Error == nil:
-		return judgeLegacy(ctx, peer, out.Err)
+		return judgeLegacy(ctx, peer, out.Err, out.Silent)
 	}
 	switch out.Error.Code {
 	case mcp.CodeUnsupportedVersion:
@@ -92,18 +94,17 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict
 		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream failed to answer server/discover: %w", out.Error)}
 	}
 	// Legacy servers refuse the unknown method with whatever code they like.
-	return judgeLegacy(ctx, peer, out.Error)
+	return judgeLegacy(ctx, peer, out.Error, false)
 }
 
-func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
-	inTime := ctx.Err() == nil
+func judgeLegacy(ctx context.Context, peer Peer, cause error, silent bool) Verdict {
 	offer := peer.LegacyOffer(ctx)
 	if offer.Refused != nil { // there may be a server of any era behind that
 		return Verdict{Era: Unknown, Err: offer.Refused}
 	}
 	v := Verdict{Era: Legacy, Versions: offer.Versions, HTTPSSE: offer.HTTPSSE}
 	switch {
-	case len(v.Versions) == 0 && inTime && ctx.Err() != nil:
+	case len(v.Versions) == 0 && !silent && ctx.Err() != nil:
 		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream refused server/discover, and did not answer initialize in time: %w", ctx.Err())}
 	case len(v.Versions) == 0:
 		v.Err = fmt.Errorf("the upstream does not speak MCP %s (a wrong URL or command, or a server for older clients only): %w",

@@ -89,11 +89,8 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 		return negotiate.Outcome{Result: ans.Result, Error: ans.Error}
 	}
 	f, ok := errors.AsType[*Failure](err)
-	notModern := ok && f.Cause == NotModern
-	if ok && f.Cause == Timeout {
-		notModern = silent
-	}
-	return negotiate.Outcome{Err: err, NotModern: notModern}
+	silent = silent && ok && f.Cause == Timeout
+	return negotiate.Outcome{Err: err, NotModern: silent || ok && f.Cause == NotModern, Silent: silent}
 }
 
 // LegacyOffer implements negotiate.Peer.
