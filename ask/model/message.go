@@ -226,7 +226,7 @@ func Preview(raw []byte, held *budget.Hold) (string, error) {
 			case typeToolUse:
 				fmt.Fprintf(&b, " [calls %s %s]", c.Name, c.Input)
 			case typeToolResult:
-				text, _ := c.plain(func(b *block) (string, error) { return outline(b), nil })
+				text, _ := c.plain(func(b *block) (string, error) { return outline(b), nil }) // which has one for any
 				fmt.Fprintf(&b, " [result: %s]", text)
 			default:
 				fmt.Fprintf(&b, " %s", outline(c))
