@@ -29,6 +29,7 @@ func FuzzResponse(f *testing.F) {
 		"HTTP/1.1 200\r\n\r\nuntil the end",
 		"HTTP/1.0 204 No Content\r\nConnection: keep-alive\r\n\r\n",
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 02\r\nContent-Length: 2\r\n\r\nok",
 		"HTTP/1.1 200 OK\nContent-Length: 5\nTransfer-Encoding: chunked\n\n1\r\nx\r\n0\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	} {

@@ -128,6 +128,7 @@ func TestMalformedHeadsAreRefused(t *testing.T) {
 		"upgrade":           "HTTP/1.1 101 Switching Protocols\r\n\r\n",
 		"endless interim":   strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", DefaultMaxHead/21),
 		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nok",
+		"length, 2 ways":    "HTTP/1.1 200 OK\r\nContent-Length: 02\r\nContent-Length: 2\r\n\r\nok",
 		"signed length":     "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
 		"negative length":   "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok",
 		"another coding":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",

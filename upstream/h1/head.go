@@ -14,7 +14,8 @@ func malformed(what string) error { return fmt.Errorf("%w: %s", http1.ErrMalform
 type head struct {
 	text    []byte // all lines, without the blank one
 	status  int
-	length  int64 // -1 when not announced
+	length  int64  // -1 when not announced
+	spelled []byte // that length, as it stands in text
 	chunked bool
 	close   bool // the connection ends with this response
 	media   string
@@ -113,11 +114,13 @@ func (h *head) statusLine(line []byte) (minor int, err error) {
 func (h *head) field(name, value []byte, version int) error {
 	switch {
 	case http1.EqualFold(name, "content-length"):
+		// Again it must be spelled alike, or others on the way may read another length
+		// from it (RFC 9112 6.3).
 		n, ok := http1.ParseLength(value)
-		if !ok || h.length >= 0 && h.length != n {
+		if !ok || h.length >= 0 && string(value) != string(h.spelled) {
 			return malformed("content length")
 		}
-		h.length = n
+		h.length, h.spelled = n, value
 	case http1.EqualFold(name, "content-type"):
 		if h.media == "" {
 			h.media = http1.MediaType(value)
