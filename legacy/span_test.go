@@ -245,26 +245,40 @@ func TestAProcessThatStopsHasItsSessionsLastAsLongAsTheirCalls(t *testing.T) {
 	})
 }
 
-// TestASessionWhoseCallsAreOverLastsNoLongerThanOthers: the next touch says so.
+// TestASessionWhoseCallsAreOverLastsNoLongerThanOthers: the next touch says so, or its end in the process that had it.
 func TestASessionWhoseCallsAreOverLastsNoLongerThanOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		opt, b := shortStored(), newFake()
-		opt.Retention = time.Minute
-		_, p := servePipe(t, opt, b)
-		p.initialize(mcp.V20250618)
-		k := p.asked(b)
-		k.finish(`{}`)
-		time.Sleep(shortIdle / 4)
-		want(t, "a plain call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
-		time.Sleep(shortIdle / 4)
-		synctest.Wait()
-		if own, _ := p.lasts(opt.Store); own > lastsIdle || own == 0 {
-			t.Errorf("it lasts for %v", own)
-		}
-		time.Sleep(2 * lastsIdle)
-		synctest.Wait()
-		want(t, "when it has been idle for too long", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
-	})
+	echo := `{"jsonrpc":"2.0","id":1,"method":"echo"}`
+	for name, c := range map[string]struct{ shared, used bool }{
+		"alone, used": {false, true}, "alone, unused": {false, false}, "shared, used": {true, true}, "shared, unused": {true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := shortStored(), newFake()
+				opt.Retention = time.Minute
+				engine := opt.Store
+				opt.Store = alone{engine, c.shared}
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				k := p.asked(b)
+				if !c.used { // nobody says anything from then on
+					time.Sleep(2 * shortIdle)
+				}
+				k.finish(`{}`)
+				time.Sleep(shortIdle / 4)
+				if c.used {
+					want(t, "a plain call", p.status(echo), 200)
+					time.Sleep(shortIdle / 4)
+					synctest.Wait()
+					if own, _ := p.lasts(engine); own > lastsIdle || own == 0 {
+						t.Errorf("it lasts for %v", own)
+					}
+				}
+				time.Sleep(2 * lastsIdle)
+				synctest.Wait()
+				want(t, "when it has been idle for too long", p.status(echo), 404)
+			})
+		})
+	}
 }
 
 // TestACallThatBeginsAsSessionsAreTouchedLastsAsWell: what is written of its session at that moment knows nothing of it yet.

@@ -233,7 +233,7 @@ func (k *keeper) touchAll(list []*Session) error {
 	for _, s := range list {
 		ttl := k.ttlOf(s)
 		s.stored.kept.Renew(ttl)
-		touches = append(touches, store.Touch{Session: k.name(s.rec.ID), TTL: ttl, AtLeast: k.shared})
+		touches = append(touches, store.Touch{Session: k.name(s.rec.ID), TTL: ttl, WithCalls: k.shared})
 	}
 	if err := k.do(func(ctx context.Context) error { return k.store.Touch(ctx, touches...) }); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	s.stored.readLocked(version, record)
 	k.rememberLocked(s, record.Conversation)
 	s.stored.waiting.adopt(record.Waiting)
-	s.stored.span.found(record.ttl, k.ttl(), k.touchEvery(), k.shared)
+	s.stored.span.written(time.Now().Add(record.ttl))
 	first := k.number()
 	if k.unloads() || !k.shared { // else its record says how long it lasts
 		if first, err = k.recall(bounded, s, id); err != nil {

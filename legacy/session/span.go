@@ -13,7 +13,7 @@ import (
 type span struct {
 	mu    sync.Mutex
 	until time.Time            // the session's own record lasts, as far as this process knows
-	calls map[string]time.Time // until when their records do, by id; under "" what somebody else has had in mind
+	calls map[string]time.Time // until when their records do, by id
 }
 
 // begin notes records of calls that are about to be written, and reports whether the session's does not last as
@@ -56,18 +56,6 @@ func (p *span) callLocked(id string, until time.Time) {
 		p.calls = map[string]time.Time{}
 	}
 	p.calls[id] = until
-}
-
-// found notes for how long the session's record was to last that was read. Whoever wrote it has added this margin to what a call needs,
-// as whoever writes it next will: with it taken for a need, too, the record would last longer each time that the session comes back.
-// shared: what needs it may be somebody else's; where one process has the store it is what that finds there (has), and ends with it.
-func (p *span) found(left, ttl, margin time.Duration, shared bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.until = time.Now().Add(left)
-	if shared && left > ttl {
-		p.callLocked("", p.until.Add(-margin))
-	}
 }
 
 // has notes a call that was found in the store.

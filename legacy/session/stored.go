@@ -135,11 +135,12 @@ func (k *keeper) commitLocked(s *Session) error {
 	if err != nil {
 		return err
 	}
-	began, ttl := time.Now(), max(k.ttlOf(s), k.lastsElsewhereLocked(s))
+	began, ttl := time.Now(), k.ttlOf(s)
 	if err := s.stored.kept.Set(payer, len(value), ttl); err != nil {
 		return err
 	}
-	err = k.store.Commit(k.timeFor(s, len(value)), k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: ttl, Value: value})
+	change := store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: ttl, WithCalls: k.shared, Value: value}
+	err = k.store.Commit(k.timeFor(s, len(value)), k.name(s.rec.ID), change)
 	_, conflict := errors.AsType[*store.ConflictError](err)
 	switch {
 	case err == nil:
@@ -153,16 +154,6 @@ func (k *keeper) commitLocked(s *Session) error {
 		s.stored.unsure = s.stored.unsure.with(value)
 	}
 	return err
-}
-
-// lastsElsewhereLocked returns how long a session's record lasts that other replicas share, 0 where that is not known: a call that
-// was made at one of them may need it, and be in the store alone.
-func (k *keeper) lastsElsewhereLocked(s *Session) time.Duration {
-	if !k.shared || s.stored.version == 0 {
-		return 0
-	}
-	is, _ := store.Fresh(k.begin(time.Now()), k.store, store.Address{Session: k.name(s.rec.ID), Kind: store.Session})
-	return is.TTL
 }
 
 // readLocked notes which record the session is as of.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -30,6 +31,18 @@ type recentEntry struct {
 
 func (e *recentEntry) at(session string) store.Address {
 	return store.Address{Session: session, Kind: e.kind, ID: e.id}
+}
+
+// records adds what there is of a session: in the file, and recently.
+func (r recent) records(b *bolt.Bucket, session string, add func(at store.Address, raw []byte)) {
+	for key, raw := range within(b, session) {
+		if at := addressOf(key); !r.has(at) {
+			add(at, raw)
+		}
+	}
+	for _, e := range r[session] {
+		add(e.at(session), e.raw)
+	}
 }
 
 // compare orders the entries of a session.
@@ -233,6 +246,18 @@ func (b *batch) whole(at store.Address) entry {
 		b.file(func(of *bolt.Bucket) { e.raw = whole(of, keyOf(at), e.raw) })
 	}
 	return e
+}
+
+// lifeOf returns how long a session's own record lives that is to live for so long, or as long as the others.
+func (b *batch) lifeOf(session string, life time.Duration, now time.Time) time.Duration {
+	b.file(func(of *bolt.Bucket) {
+		b.recent.records(of, session, func(at store.Address, raw []byte) {
+			if _, left, _, ok := decode(raw, now); ok && at.Kind != store.Session {
+				life = max(life, left)
+			}
+		})
+	})
+	return life
 }
 
 // put changes what get has returned for an address; nil removes it.

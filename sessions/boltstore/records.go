@@ -34,12 +34,23 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 			}
 			was = append(was, one)
 		}
-		for i, c := range changes {
-			var raw []byte
+		put := func(i int, life time.Duration) {
+			c, raw := &changes[i], []byte(nil)
 			if !c.Delete {
-				raw = encode(was[i].version+1, now.Add(c.TTL), c.Value)
+				raw = encode(was[i].version+1, now.Add(life), c.Value)
 			}
 			b.put(store.Address{Session: session, Kind: c.Kind, ID: c.ID}, was[i].entry, raw)
+		}
+		last := -1
+		for i := range changes {
+			if changes[i].WithCalls {
+				last = i
+			} else {
+				put(i, changes[i].TTL)
+			}
+		}
+		if last >= 0 {
+			put(last, b.lifeOf(session, changes[last].TTL, now))
 		}
 		return nil
 	}})
@@ -128,7 +139,7 @@ func (s *Store) read(ctx context.Context, session string, made func(*bolt.Bucket
 	defer s.mu.RUnlock()
 	now := time.Now()
 	err := s.view(func(b *bolt.Bucket) {
-		s.recordsLocked(b, session, func(at store.Address, raw []byte) {
+		s.recent.records(b, session, func(at store.Address, raw []byte) {
 			if r, ok := made(b, at, raw, now); ok {
 				list = append(list, r)
 			}
@@ -136,18 +147,6 @@ func (s *Store) read(ctx context.Context, session string, made func(*bolt.Bucket
 	})
 	slices.SortFunc(list, func(a, b store.Record) int { return a.Compare(b.Address) })
 	return list, err
-}
-
-// recordsLocked adds what there is of a session: in the file, and recently.
-func (s *Store) recordsLocked(b *bolt.Bucket, session string, add func(at store.Address, raw []byte)) {
-	for key, raw := range within(b, session) {
-		if at := addressOf(key); !s.recent.has(at) {
-			add(at, raw)
-		}
-	}
-	for _, e := range s.recent[session] {
-		add(e.at(session), e.raw)
-	}
 }
 
 // within returns what the file has of a session.
@@ -167,8 +166,12 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 		for _, touch := range touches {
 			at := store.Address{Session: touch.Session, Kind: store.Session}
 			was := b.whole(at)
-			if version, left, value, ok := decode(was.raw, now); ok && !(touch.AtLeast && left > touch.TTL) {
-				b.put(at, was, encode(version, now.Add(touch.TTL), value))
+			if version, _, value, ok := decode(was.raw, now); ok {
+				life := touch.TTL
+				if touch.WithCalls {
+					life = b.lifeOf(touch.Session, life, now)
+				}
+				b.put(at, was, encode(version, now.Add(life), value))
 			}
 		}
 		return nil
@@ -215,7 +218,7 @@ func (s *Store) List(ctx context.Context, after string, limit int) (store.Page, 
 				return
 			}
 			last = session
-			s.recordsLocked(b, session, add)
+			s.recent.records(b, session, add)
 		}
 	})
 	return page, err

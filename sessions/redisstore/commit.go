@@ -12,8 +12,10 @@ import (
 )
 
 // isPlain reports a change that needs no more of the server than to look at one record and
-// to write it.
-func isPlain(c *store.Change) bool { return !c.Delete && c.Replaces != store.Any }
+// to write it. A session that is new has no calls.
+func isPlain(c *store.Change) bool {
+	return !c.Delete && c.Replaces != store.Any && (!c.WithCalls || c.Replaces == 0)
+}
 
 // values are what records are on their way in.
 var values = sync.Pool{New: func() any { return new([]byte) }}
@@ -54,8 +56,11 @@ func (s *Store) commitAll(ctx context.Context, session string, changes []store.C
 		if c.Replaces == store.Any {
 			replaces = "-1"
 		}
-		if c.Delete {
+		switch {
+		case c.Delete:
 			ttl = "0"
+		case c.WithCalls:
+			ttl = "-" + ttl
 		}
 		keys = append(keys, s.keyOf(store.Address{Session: session, Kind: c.Kind, ID: c.ID}))
 		args = append(args, replaces, ttl, rueidis.BinaryString(c.Value), "")

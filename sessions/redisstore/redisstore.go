@@ -67,7 +67,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("writing to %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
-	for _, script := range []*rueidis.Lua{rueidis.NewLuaScript(replaceText), commitScript.Lua, loadScript.Lua, lengthenScript.Lua} {
+	for _, script := range []*rueidis.Lua{rueidis.NewLuaScript(replaceText), commitScript.Lua, loadScript.Lua, touchScript.Lua} {
 		_ = script.ExecMulti(ctx, s.client) // has it loaded; a server that does not know one later is told with its first use
 	}
 	return s, nil
@@ -173,23 +173,23 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 		return err
 	}
 	err := s.touchAll(ctx, touches, func(key, ttl string) rueidis.Completed {
-		return s.client.B().Evalsha().Sha1(lengthenScript.sha).Numkeys(1).Key(key).Arg(ttl).Build()
+		return s.client.B().Evalsha().Sha1(touchScript.sha).Numkeys(1).Key(key).Arg(ttl).Build()
 	})
 	if said, ok := rueidis.IsRedisErr(err); ok && said.IsNoScript() {
 		err = s.touchAll(ctx, touches, func(key, ttl string) rueidis.Completed {
-			return s.client.B().Eval().Script(lengthenScript.text).Numkeys(1).Key(key).Arg(ttl).Build()
+			return s.client.B().Eval().Script(touchScript.text).Numkeys(1).Key(key).Arg(ttl).Build()
 		})
 	}
 	return plain(err)
 }
 
-// touchAll touches in one round trip, with a command for those that are not to live shorter.
-func (s *Store) touchAll(ctx context.Context, touches []store.Touch, lengthen func(key, ttl string) rueidis.Completed) error {
+// touchAll touches in one round trip, with a command for those that live as long as their calls.
+func (s *Store) touchAll(ctx context.Context, touches []store.Touch, withCalls func(key, ttl string) rueidis.Completed) error {
 	commands := make(rueidis.Commands, len(touches))
 	for i, touch := range touches {
 		key, ttl := s.keyOf(store.Address{Session: touch.Session, Kind: store.Session}), touch.TTL.Milliseconds()
-		if touch.AtLeast {
-			commands[i] = lengthen(key, strconv.FormatInt(ttl, 10))
+		if touch.WithCalls {
+			commands[i] = withCalls(key, strconv.FormatInt(ttl, 10))
 		} else {
 			commands[i] = s.client.B().Pexpire().Key(key).Milliseconds(ttl).Build()
 		}

@@ -48,14 +48,26 @@ func shaOf(script string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// longestOf returns how long the longest-lived of a session's records lives but for its own, in milliseconds.
+const longestOf = `
+local function longestOf(base)
+  local longest = 0
+  for _, member in ipairs(redis.call('SMEMBERS', base .. 'i')) do
+    longest = math.max(longest, redis.call('PTTL', base .. member))
+  end
+  return longest
+end
+`
+
 // commitScript makes changes. Its keys are the index, and of each change the record; its
 // arguments are how many members of the index to look at, and of each change the version
-// that it replaces or -1, its lifetime in milliseconds or 0 to delete, the value, and the key of
+// that it replaces or -1, its lifetime in milliseconds, below 0 where it is to live as long as the
+// session's other records, or 0 to delete, the value, and the key of
 // a record that was sent ahead in place of that or "" (see ahead). It
 // returns the number of the change that does not apply, or how long the index lives, in
 // milliseconds below zero, 0: there is none; and how many of the members that it looked at named nothing, -1: it may
 // not rename what was sent ahead, and has changed nothing.
-var commitScript = newScript(`
+var commitScript = newScript(longestOf + `
 local index, versions = KEYS[1], {}
 local function leave(answer)
   for i = 2, #KEYS do
@@ -77,9 +89,10 @@ end
 for i = 2, #KEYS do
   if ARGV[4 * i - 3] ~= '' and redis.pcall('RENAME', ARGV[4 * i - 3], KEYS[i]).err then return leave({0, -1}) end
 end
-local longest = 0
+local longest, least = 0, 0
 for i = 2, #KEYS do
   local ttl, member = tonumber(ARGV[4 * i - 5]), string.sub(KEYS[i], #index)
+  if ttl < 0 then ttl, least = -ttl, -ttl end
   if ARGV[4 * i - 3] ~= '' then
     redis.call('PEXPIRE', KEYS[i], ttl)
   elseif ttl > 0 then
@@ -94,6 +107,10 @@ for i = 2, #KEYS do
     redis.call('SREM', index, member)
   end
 end
+if least > 0 then
+  local calls = longestOf(string.sub(index, 1, -2))
+  if calls > least then redis.call('PEXPIRE', string.sub(index, 1, -2) .. 's', calls) end
+end
 local gone = 0
 if ARGV[1] ~= '0' then
   local base = string.sub(index, 1, -2)
@@ -107,9 +124,7 @@ if ARGV[1] ~= '0' then
 end
 local lives = redis.call('PTTL', index)
 if lives == -1 then -- it began anew after the end of the session, of which who wrote to it did not know
-  for _, member in ipairs(redis.call('SMEMBERS', index)) do
-    longest = math.max(longest, redis.call('PTTL', string.sub(index, 1, -2) .. member))
-  end
+  longest = math.max(longest, longestOf(string.sub(index, 1, -2)))
 end
 if longest > lives then
   lives = 2 * longest
@@ -147,14 +162,11 @@ end
 return out
 `)
 
-// lengthenScript has a record live for as many milliseconds as its argument says, unless it lives longer. PEXPIRE has
-// a word for that since Redis 7 only.
-var lengthenScript = newScript(`
-local lives = redis.call('PTTL', KEYS[1])
-if lives >= 0 and lives < tonumber(ARGV[1]) then
-  return redis.call('PEXPIRE', KEYS[1], ARGV[1])
-end
-return 0
+// touchScript has a session's record live for as many milliseconds as its argument says, or as long as the others do.
+var touchScript = newScript(longestOf + `
+if redis.call('PTTL', KEYS[1]) < 0 then return 0 end
+local longest = longestOf(string.sub(KEYS[1], 1, -2))
+return redis.call('PEXPIRE', KEYS[1], math.max(tonumber(ARGV[1]), longest))
 `)
 
 // endScript removes all records of a session.

@@ -62,17 +62,45 @@ func touching(t *testing.T, s store.Store) {
 		change.TTL = 10 * soon
 		must(t, s.Commit(background, name, change))
 	}
-	must(t, s.Touch(background, store.Touch{Session: touched, TTL: long}, store.Touch{Session: lengthened, TTL: long, AtLeast: true}, store.Touch{Session: session(), TTL: long}))
+	must(t, s.Touch(background, store.Touch{Session: touched, TTL: long}, store.Touch{Session: lengthened, TTL: long, WithCalls: true}, store.Touch{Session: session(), TTL: long}))
 	eventually(t, "expiry of the other", gone(s, store.Address{Session: other, Kind: store.Session}))
 	wantRecord(t, s, at, 1, touched)
 	wantRecord(t, s, store.Address{Session: lengthened, Kind: store.Session}, 1, lengthened)
 	must(t, s.Touch(background))
-	must(t, s.Touch(background, store.Touch{Session: touched, TTL: soon, AtLeast: true}, store.Touch{Session: session(), TTL: soon, AtLeast: true}))
-	if r, err := loaded(s, at); err != nil || r.TTL < long/2 {
-		t.Errorf("a record that lives longer has %v left, %v", r.TTL, err)
-	}
 	must(t, s.Touch(background, store.Touch{Session: touched, TTL: soon}))
 	eventually(t, "expiry after a shorter touch", gone(s, at))
+}
+
+// calling wants a session's own record to live as long as its calls where that is asked for, and no longer.
+func calling(t *testing.T, s store.Store) {
+	name := session()
+	at := store.Address{Session: name, Kind: store.Session}
+	own := func(replaces uint64) store.Change {
+		change := put(store.Session, "", replaces, name)
+		change.TTL, change.WithCalls = soon, true
+		return change
+	}
+	over := func(id string) store.Change {
+		return store.Change{Kind: store.Flow, ID: id, Replaces: 1, Delete: true}
+	}
+	lasts := func(what string) {
+		t.Helper()
+		if r, err := loaded(s, at); err != nil || r.TTL < long/2 {
+			t.Errorf("%s: it has %v left, %v", what, r.TTL, err)
+		}
+	}
+	must(t, s.Commit(background, name, own(0), put(store.Flow, "a", 0, "a"), put(store.Flow, "b", 0, "b")))
+	lasts("written with its calls")
+	must(t, s.Commit(background, name, own(1)))
+	lasts("written anew")
+	must(t, s.Commit(background, name, own(2), over("a")))
+	lasts("written as one of its calls ends")
+	must(t, s.Touch(background, store.Touch{Session: name, TTL: soon, WithCalls: true}, store.Touch{Session: session(), TTL: soon, WithCalls: true}))
+	lasts("touched")
+	must(t, s.Commit(background, name, over("b")))
+	lasts("left alone when the last call ends")
+	must(t, s.Touch(background, store.Touch{Session: name, TTL: soon, WithCalls: true}))
+	eventually(t, "expiry without calls", gone(s, at))
 }
 
 func ending(t *testing.T, s store.Store) {

@@ -46,6 +46,7 @@ func Run(t *testing.T, e Engine) {
 		"sessions share nothing":           apart,
 		"records expire":                   expiry,
 		"touching postpones expiry":        touching,
+		"a session outlives its calls":     calling,
 		"an ended session leaves nothing":  ending,
 		"listing finds everything":         listing,
 		"commits that nobody takes":        refusals,

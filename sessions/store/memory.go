@@ -62,8 +62,22 @@ func (m *Memory) Commit(ctx context.Context, session string, changes ...Change) 
 		}
 		all[key] = &entry{version: all[key].versionOf() + 1, until: now.Add(c.TTL), value: slices.Clone(c.Value)}
 	}
+	all.outlive(slices.ContainsFunc(changes, func(c Change) bool { return c.WithCalls }))
 	m.putLocked(session, all)
 	return nil
+}
+
+// outlive has the session's own record live as long as the others, if that is asked for.
+func (all records) outlive(withCalls bool) {
+	own := all[recordKey{kind: Session}]
+	if !withCalls || own == nil {
+		return
+	}
+	for _, k := range all {
+		if k.until.After(own.until) {
+			own.until = k.until
+		}
+	}
 }
 
 func (k *entry) versionOf() uint64 {
@@ -153,10 +167,10 @@ func (m *Memory) Touch(ctx context.Context, touches ...Touch) error {
 		return err
 	}
 	for _, touch := range touches {
-		if k := m.liveLocked(touch.Session)[recordKey{kind: Session}]; k != nil {
-			if until := time.Now().Add(touch.TTL); !touch.AtLeast || until.After(k.until) {
-				k.until = until
-			}
+		all := m.liveLocked(touch.Session)
+		if k := all[recordKey{kind: Session}]; k != nil {
+			k.until = time.Now().Add(touch.TTL)
+			all.outlive(touch.WithCalls)
 		}
 	}
 	return nil

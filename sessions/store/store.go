@@ -118,6 +118,9 @@ type Change struct {
 	// TTL is how long the record lives from now on, by the engine's clock. It is at
 	// least a millisecond.
 	TTL time.Duration
+	// WithCalls has a session's own record live as long as the longest-lived of its others, where TTL is shorter: they may be
+	// of replicas of which this one knows nothing, and are lost without it.
+	WithCalls bool
 	// Value is the record's new value. It is not changed, and not kept after Commit.
 	Value []byte
 	// Delete removes the record instead.
@@ -137,11 +140,9 @@ const Any = ^uint64(0)
 
 // Touch lets a session record live for TTL from now on.
 type Touch struct {
-	Session string
-	TTL     time.Duration
-	// AtLeast says that a record which lives longer stays as it is: another replica has made it so, for a call of which
-	// this one knows nothing.
-	AtLeast bool
+	Session   string
+	TTL       time.Duration
+	WithCalls bool // as in Change
 }
 
 // Page is a part of a listing.
