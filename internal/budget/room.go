@@ -12,7 +12,7 @@ var ErrNoRoom = errors.New("too much is kept in the bridge's store at the moment
 // Room is how much may be kept in a store, in bytes, which outlives whoever has it in memory. The
 // last eighth is for whoever has less than an eighth. Nothing is known of what others put there,
 // be it another process or this one before its start, and memory for it is not needed:
-// a tenant has a sum for each minute in which some of it expires. Its methods are safe for
+// a tenant has a sum for each slot of time in which some of it expires. Its methods are safe for
 // concurrent use; the nil Room is without bounds.
 type Room struct {
 	now  func() time.Time
@@ -23,13 +23,13 @@ type Room struct {
 	asked   time.Time // when more was asked last
 	used    int64
 	tenants map[string]*tenant
-	cleared int64 // the minute up to which all that has expired was given back
+	cleared int64 // the slot up to which all that has expired was given back
 }
 
 // tenant is who keeps something.
 type tenant struct {
 	used  int64
-	until map[int64]int64 // bytes by the minute in which they expire
+	until map[int64]int64 // bytes by the slot in which they expire
 }
 
 // Kept is what one record takes of a room, for as long as somebody can say that it is changed or
@@ -39,8 +39,12 @@ type Kept struct {
 	room   *Room
 	tenant string
 	bytes  int64
-	minute int64
+	slot   int64
 }
+
+// slotSeconds is how long a slot of time is: what has expired counts for so long at most, and each look at all slots takes
+// its time.
+const slotSeconds = 15
 
 // overhead is what a record takes besides its value, about: keys, the seal, its place in the engine.
 const overhead = 512
@@ -103,11 +107,11 @@ func (r *Room) Left(tenant string, bytes int, ttl time.Duration) Kept {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	size, minute := int64(bytes)+overhead, r.minuteOf(ttl)
+	size, slot := int64(bytes)+overhead, r.slotOf(ttl)
 	if of := r.tenants[tenant]; of != nil {
-		for _, m := range [...]int64{minute, minute - 1, minute + 1} { // engines are not exact
-			if of.until[m] >= size {
-				return Kept{r, tenant, size, m}
+		for _, i := range [...]int64{slot, slot - 1, slot + 1} { // engines are not exact
+			if of.until[i] >= size {
+				return Kept{r, tenant, size, i}
 			}
 		}
 	}
@@ -130,7 +134,7 @@ func (k *Kept) try(tenant string, bytes int, ttl time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clearLocked()
-	next := Kept{r, tenant, int64(bytes) + overhead, r.minuteOf(ttl)}
+	next := Kept{r, tenant, int64(bytes) + overhead, r.slotOf(ttl)}
 	if more := next.bytes - k.bytes; more > 0 && !r.fitsLocked(tenant, more) {
 		return false
 	}
@@ -143,7 +147,7 @@ func (k *Kept) Charge(tenant string, bytes int, ttl time.Duration) {
 	if r := k.room; r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.putLocked(k, Kept{r, tenant, int64(bytes) + overhead, r.minuteOf(ttl)})
+		r.putLocked(k, Kept{r, tenant, int64(bytes) + overhead, r.slotOf(ttl)})
 	}
 }
 
@@ -153,7 +157,7 @@ func (k *Kept) Renew(ttl time.Duration) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if k.bytes > 0 {
-			r.putLocked(k, Kept{r, k.tenant, k.bytes, r.minuteOf(ttl)})
+			r.putLocked(k, Kept{r, k.tenant, k.bytes, r.slotOf(ttl)})
 		}
 	}
 }
@@ -177,18 +181,18 @@ func (r *Room) fitsLocked(name string, more int64) bool {
 
 // putLocked has next counted in place of k.
 func (r *Room) putLocked(k *Kept, next Kept) {
-	if next.tenant == k.tenant && next.minute == k.minute {
+	if next.tenant == k.tenant && next.slot == k.slot {
 		r.addLocked(&next, next.bytes-k.bytes)
 	} else {
 		r.addLocked(k, -k.bytes)
 		r.addLocked(&next, next.bytes)
 	}
-	k.tenant, k.bytes, k.minute = next.tenant, next.bytes, next.minute // its room is read without the lock
+	k.tenant, k.bytes, k.slot = next.tenant, next.bytes, next.slot // its room is read without the lock
 }
 
-// addLocked adds to what k's tenant has in k's minute, if it does not lie behind: that was given back.
+// addLocked adds to what k's tenant has in k's slot, if it does not lie behind: that was given back.
 func (r *Room) addLocked(k *Kept, bytes int64) {
-	if bytes == 0 || k.minute < r.cleared {
+	if bytes == 0 || k.slot < r.cleared {
 		return
 	}
 	of := r.tenants[k.tenant]
@@ -196,12 +200,12 @@ func (r *Room) addLocked(k *Kept, bytes int64) {
 		of = &tenant{until: map[int64]int64{}}
 		r.tenants[k.tenant] = of
 	}
-	before := of.until[k.minute]
+	before := of.until[k.slot]
 	bytes = max(bytes, -before) // two may have found one
 	if before+bytes == 0 {
-		delete(of.until, k.minute)
+		delete(of.until, k.slot)
 	} else {
-		of.until[k.minute] = before + bytes
+		of.until[k.slot] = before + bytes
 	}
 	r.usedLocked(of, k.tenant, bytes)
 }
@@ -213,22 +217,22 @@ func (r *Room) usedLocked(of *tenant, name string, bytes int64) {
 	}
 }
 
-// clearLocked gives back what has expired, once a minute.
+// clearLocked gives back what has expired, once a slot.
 func (r *Room) clearLocked() {
-	now := r.now().Unix() / 60
+	now := r.now().Unix() / slotSeconds
 	if now <= r.cleared {
 		return
 	}
 	r.cleared = now
 	for name, of := range r.tenants {
-		for minute, bytes := range of.until {
-			if minute < now {
-				delete(of.until, minute)
+		for slot, bytes := range of.until {
+			if slot < now {
+				delete(of.until, slot)
 				r.usedLocked(of, name, -bytes)
 			}
 		}
 	}
 }
 
-// minuteOf returns the minute in which a record expires that lives for this long.
-func (r *Room) minuteOf(ttl time.Duration) int64 { return r.now().Add(ttl).Unix() / 60 }
+// slotOf returns the slot in which a record expires that lives for this long.
+func (r *Room) slotOf(ttl time.Duration) int64 { return r.now().Add(ttl).Unix() / slotSeconds }

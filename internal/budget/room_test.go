@@ -86,6 +86,21 @@ func TestWhatIsLeftInAStoreIsFoundAgain(t *testing.T) {
 	})
 }
 
+// What has expired counts for a slot at most: answers that are kept for seconds would take a minute of room each otherwise.
+func TestWhatExpiredIsGivenBackSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRoom(8000)
+		k := r.Empty()
+		if err := k.Set("a", long, 2*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep((2 + slotSeconds) * time.Second)
+		if used := r.Used(); used != 0 {
+			t.Errorf("%d bytes are kept", used)
+		}
+	})
+}
+
 func TestAStoreWithoutBounds(t *testing.T) {
 	var r *Room
 	k, found := r.Empty(), r.Find("a", 1<<40, time.Hour)
