@@ -124,6 +124,7 @@ func TestVerdictComesFromSupportedVersions(t *testing.T) {
 		{"nothing that is a version", discover(`"2026-07-28\u001b[31m","","a b","\u202e2"`, ""), nil, Unknown, "", "supportedVersions"},
 		{"an error without a version", Outcome{Error: &jsonrpc.Error{Code: -32022, Data: []byte(`{"supported":["2030-01-01\r\nx"]}`)}}, nil, Unknown, "", "offers no version"},
 		{"no versions", discover(``, ""), nil, Unknown, "", "supportedVersions"},
+		{"no versions of who answers initialize", Outcome{Result: []byte(`{}`)}, []string{"2025-06-18"}, Legacy, "", "2025-06-18"},
 		{"A-24 unsupported version", Outcome{Error: &jsonrpc.Error{Code: -32022, Data: []byte(`{"supported":["2027-01-01"]}`)}}, nil, Modern, "", "2027-01-01"},
 		{"refuses what it names", Outcome{Error: &jsonrpc.Error{Code: -32022, Data: []byte(`{"supported":["2026-07-28"]}`)}}, nil, Modern, "2026-07-28", "refuses"},
 		{"header mismatch is modern", Outcome{Error: &jsonrpc.Error{Code: -32020}}, nil, Modern, "", "refused"},
@@ -131,6 +132,10 @@ func TestVerdictComesFromSupportedVersions(t *testing.T) {
 		{"a code of its own", Outcome{Error: &jsonrpc.Error{Code: -32000}}, nil, Legacy, "", "does not speak"},
 		{"no modern body", Outcome{Err: lost, NotModern: true}, []string{"2024-11-05"}, Legacy, "", "2024-11-05"},
 		{"internal error is no evidence", Outcome{Error: &jsonrpc.Error{Code: -32603}}, nil, Unknown, "", "failed"},
+		{"a failure of who answers initialize", Outcome{Error: &jsonrpc.Error{Code: -32603}}, []string{"2025-06-18"}, Legacy, "", "2025-06-18"},
+		{"doubtful", Outcome{Err: lost, Doubtful: true}, nil, Unknown, "", "lost"},
+		{"doubtful, and answers initialize", Outcome{Err: lost, Doubtful: true}, []string{"2025-06-18"}, Legacy, "", "2025-06-18"},
+		{"doubtful, and knows of nothing older", Outcome{Err: lost, Doubtful: true}, []string{"2026-07-28"}, Unknown, "", "lost"},
 		{"lost is no evidence", Outcome{Err: lost}, nil, Unknown, "", "lost"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -42,6 +42,9 @@ type Outcome struct {
 	NotModern bool
 	// Silent says that the evidence is that it said nothing at all.
 	Silent bool
+	// Doubtful says that Err stands unless the peer answers initialize: there are legacy servers that fail, or end, at a
+	// method that they do not know.
+	Doubtful bool
 }
 
 // Verdict says what the upstream is.
@@ -75,7 +78,12 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict
 	out := peer.Discover(ctx)
 	switch {
 	case out.Result != nil:
-		return judgeResult(out.Result, fallback)
+		if v := judgeResult(out.Result, fallback); len(v.Versions) > 0 || len(out.Result) > maxDiscover {
+			return v
+		}
+		return judgeDoubtful(ctx, peer, errNoVersions) // whatever is asked of it, it may say yes
+	case out.Doubtful:
+		return judgeDoubtful(ctx, peer, out.Err)
 	case out.Error == nil && !out.NotModern:
 		return Verdict{Era: Unknown, Err: out.Err}
 	case out.Error == nil:
@@ -91,10 +99,19 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict
 	case mcp.CodeHeaderMismatch, mcp.CodeMissingCapability:
 		return Verdict{Era: Modern, Err: fmt.Errorf("the upstream refused server/discover: %w", out.Error)}
 	case jsonrpc.CodeInternal:
-		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream failed to answer server/discover: %w", out.Error)}
+		return judgeDoubtful(ctx, peer, fmt.Errorf("the upstream failed to answer server/discover: %w", out.Error))
 	}
 	// Legacy servers refuse the unknown method with whatever code they like.
 	return judgeLegacy(ctx, peer, out.Error, false)
+}
+
+// judgeDoubtful judges a failure that stands unless the peer says that it is a legacy server.
+func judgeDoubtful(ctx context.Context, peer Peer, cause error) Verdict {
+	v := judgeLegacy(ctx, peer, cause, false)
+	if slices.ContainsFunc(v.Versions, func(v string) bool { return mcp.Version(v).IsLegacy() }) {
+		return v
+	}
+	return Verdict{Era: Unknown, Err: cause}
 }
 
 func judgeLegacy(ctx context.Context, peer Peer, cause error, silent bool) Verdict {
@@ -131,14 +148,13 @@ func legacyOnly(versions []string) error {
 // maxDiscover bounds what a server says of itself, which all sessions keep, in bytes.
 const maxDiscover = 1 << 20
 
+var errNoVersions = errors.New("the upstream answered server/discover without supportedVersions")
+
 func judgeResult(result []byte, fallback func([]byte) string) Verdict {
 	if len(result) > maxDiscover {
 		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream's answer to server/discover has %d bytes; the limit is %d", len(result), maxDiscover)}
 	}
 	versions := rawjson.Get(result, "supportedVersions")
-	if len(texts(versions)) == 0 {
-		return Verdict{Era: Unknown, Err: errors.New("the upstream answered server/discover without supportedVersions")}
-	}
 	v := byVersions(versions, fallback)
 	v.Discover = bytes.Clone(result) // which may be part of a longer message
 	if ms, ok := rawjson.Int(rawjson.Get(result, "ttlMs")); ok && ms > 0 {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
@@ -13,8 +14,26 @@ import (
 // diagnoser is a Caller that can ask a server which legacy versions it offers.
 type diagnoser interface {
 	LegacyOffer(ctx context.Context, call *Call) negotiate.Offer
-	// Silent reports whether no answer at all is evidence of a legacy server.
-	Silent() bool
+	// Signs returns what else but a refusal is evidence of a legacy server.
+	Signs() Signs
+}
+
+// Signs are how a legacy server may take server/discover but for an answer.
+type Signs struct {
+	Silence bool // it says nothing
+	End     bool // it ends, and is one if it answers initialize when it is there again
+}
+
+// Doubtful reports whether the failure of a server/discover may be how a legacy server takes a method that it does not know:
+// it is one if it answers initialize.
+func Doubtful(caller Caller, f *Failure) bool {
+	signs := SignsOf(caller)
+	return signs.doubtful(f)
+}
+
+func (s *Signs) doubtful(f *Failure) bool {
+	return s.End && f.Cause == Lost && f.Sent || f.Cause == BadResponse ||
+		f.Status == http.StatusInternalServerError || f.Status == http.StatusNotImplemented
 }
 
 // Wrapper is a Caller around another one, which it hands out.
@@ -76,8 +95,8 @@ func NewPeer(caller Caller, call Call) negotiate.Peer {
 
 // Discover implements negotiate.Peer.
 func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
-	silent := Silent(p.caller)
-	if silent { // leave time for LegacyOffer
+	signs := SignsOf(p.caller)
+	if signs.Silence { // leave time for LegacyOffer
 		if deadline, ok := ctx.Deadline(); ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/4))
@@ -89,8 +108,11 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 		return negotiate.Outcome{Result: ans.Result, Error: ans.Error}
 	}
 	f, ok := errors.AsType[*Failure](err)
-	silent = silent && ok && f.Cause == Timeout
-	return negotiate.Outcome{Err: err, NotModern: silent || ok && f.Cause == NotModern, Silent: silent}
+	if !ok {
+		return negotiate.Outcome{Err: err}
+	}
+	silent := signs.Silence && f.Cause == Timeout
+	return negotiate.Outcome{Err: err, NotModern: silent || f.Cause == NotModern, Silent: silent, Doubtful: signs.doubtful(f)}
 }
 
 // LegacyOffer implements negotiate.Peer.
@@ -111,10 +133,12 @@ func LegacyOffer(ctx context.Context, caller Caller, call *Call) negotiate.Offer
 	return negotiate.Offer{}
 }
 
-// Silent reports whether no answer at all is evidence that the server of a caller is a legacy one.
-func Silent(caller Caller) bool {
-	d := diagnose(caller)
-	return d != nil && d.Silent()
+// SignsOf returns what else but a refusal is evidence that the server of a caller is a legacy one.
+func SignsOf(caller Caller) Signs {
+	if d := diagnose(caller); d != nil {
+		return d.Signs()
+	}
+	return Signs{}
 }
 
 // LegacyInitialize is the params of the diagnostic handshake.

@@ -10,7 +10,7 @@ import (
 // asked is a Caller that diagnoses.
 type asked struct{ Caller }
 
-func (asked) Silent() bool { return false }
+func (asked) Signs() Signs { return Signs{} }
 
 func (asked) LegacyOffer(context.Context, *Call) negotiate.Offer { return negotiate.Offer{} }
 

@@ -91,5 +91,5 @@ func (a *admitting) LegacyOffer(ctx context.Context, call *upstream.Call) negoti
 	return upstream.LegacyOffer(ctx, a.Caller, call)
 }
 
-// Silent reports whether no answer at all is evidence of a legacy server.
-func (a *admitting) Silent() bool { return upstream.Silent(a.Caller) }
+// Signs returns what else but a refusal is evidence of a legacy server.
+func (a *admitting) Signs() upstream.Signs { return upstream.SignsOf(a.Caller) }

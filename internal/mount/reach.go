@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -32,7 +33,7 @@ func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) e
 		return nil // it is there
 	case failure.Cause == upstream.Timeout && v.everyone:
 		return nil // its guard knows better whether it is only busy
-	case absent(failure):
+	case absent(failure) && !upstream.Doubtful(v.caller, failure):
 		return failure
 	}
 	modern := err == nil && answer.Error == nil
@@ -41,6 +42,9 @@ func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) e
 		v.prober.Forget()
 		verdict := v.judge(ctx, downstream.Caller{})
 		refused(upstream.Refused(&verdict))
+		if failure != nil && absent(failure) && verdict.Proven() != negotiate.Legacy {
+			return failure
+		}
 	}
 	return nil
 }

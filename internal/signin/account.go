@@ -46,8 +46,14 @@ func (s *signing) Unwrap() upstream.Caller { return s.Caller }
 
 // Sign implements upstream.Signer.
 func (s *signing) Sign(ctx context.Context, call *upstream.Call) (*upstream.Call, error) {
-	header, err := s.Agent.Authorization(ctx)
-	return with(call, header), err
+	if call.Method != mcp.MethodDiscover {
+		header, err := s.Agent.Authorization(ctx)
+		return with(call, header), err
+	}
+	glancing, cancel := context.WithTimeout(ctx, min(glance, s.Wait))
+	defer cancel()
+	header, _ := s.Agent.Authorization(glancing) // without, the server says that it wants credentials
+	return with(call, header), nil
 }
 
 // maxSignIns bounds how often credentials are got for one request: scopes that come
@@ -60,10 +66,8 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 	if err != nil {
 		return nil, signInFailure(ctx, err)
 	}
-	waiting, cancel := context.WithTimeout(ctx, s.patience(call, began))
-	defer cancel()
 	for tries := 0; ; tries++ {
-		header, err := s.Agent.Authorization(waiting)
+		header, err := s.credentials(ctx, call, began)
 		if err != nil && call.Method != mcp.MethodDiscover { // which tells that the server is there, whoever asks
 			return nil, signInFailure(ctx, err)
 		}
@@ -79,20 +83,10 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 		if tries == maxSignIns {
 			return nil, signInFailure(ctx, errTooOften)
 		}
+		page, err := s.obtain(ctx, call, refused, invited, began, notify)
 		switch {
-		case call.Method == mcp.MethodDiscover || call.Method == mcp.MethodListen: // which nobody waits for
-			err = s.Agent.Quietly(waiting, refused)
-		case invited.silent:
-			err = s.Agent.Invite(waiting, refused) // whose page the client is told of
-		case !invited.agreed && canShow(call):
-			if err = s.Agent.Invite(waiting, refused); isPage(err) {
-				return invitation(err, began, s.left(began)), nil
-			}
-		default:
-			refused.Shown = invited.agreed
-			err = s.await(waiting, call, refused, notify)
-		}
-		switch {
+		case page != nil:
+			return page, nil
 		case err == nil:
 		case call.Method == mcp.MethodDiscover && ctx.Err() == nil:
 			return s.introduce(), nil
@@ -102,7 +96,34 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 	}
 }
 
-// glance is how long a discover waits for credentials. A session is opened behind it, and what the server offers may be looked
+// credentials returns what the agent has, or gets without asking anybody.
+func (s *signing) credentials(ctx context.Context, call *upstream.Call, began time.Time) (string, error) {
+	waiting, cancel := context.WithTimeout(ctx, s.patience(call, began))
+	defer cancel()
+	return s.Agent.Authorization(waiting)
+}
+
+// obtain has the agent get others in the place of those that were refused. page is the answer to a call whose client is to show a
+// person where to sign in.
+func (s *signing) obtain(ctx context.Context, call *upstream.Call, refused authorize.Refusal, invited reply, began time.Time, notify func(jsonrpc.Message)) (page *upstream.Answer, err error) {
+	waiting, cancel := context.WithTimeout(ctx, s.patience(call, began))
+	defer cancel()
+	switch {
+	case call.Method == mcp.MethodDiscover || call.Method == mcp.MethodListen: // which nobody waits for
+		return nil, s.Agent.Quietly(waiting, refused)
+	case invited.silent:
+		return nil, s.Agent.Invite(waiting, refused) // whose page the client is told of
+	case !invited.agreed && canShow(call):
+		if err = s.Agent.Invite(waiting, refused); isPage(err) {
+			return invitation(err, began, s.left(began)), nil
+		}
+		return nil, err
+	}
+	refused.Shown = invited.agreed
+	return nil, s.await(waiting, call, refused, notify)
+}
+
+// glance is how long a discover waits for credentials, each time. A session is opened behind it, and what the server offers may be looked
 // at later: clients give up an initialize that takes long, and do not repeat it.
 const glance = 2 * time.Second
 

@@ -40,7 +40,7 @@ func (behindItsStream) Do(context.Context, *upstream.Call, func(jsonrpc.Message)
 	return nil, &upstream.Failure{Cause: upstream.NotModern, Status: http.StatusNotFound}
 }
 
-func (behindItsStream) Silent() bool { return false }
+func (behindItsStream) Signs() upstream.Signs { return upstream.Signs{} }
 
 func (behindItsStream) LegacyOffer(context.Context, *upstream.Call) negotiate.Offer {
 	return negotiate.Offer{Refused: &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}}
@@ -171,5 +171,34 @@ func TestWhatCannotBeSignedIsNotTakenForDone(t *testing.T) {
 		if resp.StatusCode != want || (resp.Header.Get("Retry-After") != "") != (want == http.StatusServiceUnavailable) {
 			t.Errorf("%s gets %d %v", body, resp.StatusCode, resp.Header)
 		}
+	}
+}
+
+// cold is a guarded server that takes its time for its first answer.
+type cold struct{ upstream.Caller }
+
+func (cold) Do(_ context.Context, call *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if call.Authorization == "" {
+		time.Sleep(2500 * time.Millisecond)
+		return nil, &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}
+	}
+	return &upstream.Answer{Result: []byte(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)}, nil
+}
+
+// The time that a discover has for credentials is the authorization server's, and not the server's.
+func TestAServerThatTakesItsTimeLeavesTimeToSignIn(t *testing.T) {
+	i := issuer.New(t)
+	agent, err := authorize.New(authorize.Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Grant: authorize.ClientCredentials,
+		ClientID: "machine", ClientSecret: "hush", Issuer: strings.TrimSuffix(i.Endpoint(), "/mcp"),
+		Resources: &http.Client{Transport: &http.Transport{}}, Issuers: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	account := &signin.Account{Agent: agent, Wait: time.Minute, Heartbeat: time.Second}
+	caller := account.Caller(cold{}, func(context.Context) error { return nil })
+	answer, err := caller.Do(t.Context(), &upstream.Call{Method: mcp.MethodDiscover, Params: []byte(`{}`)}, nil)
+	if err != nil || signin.Guessed(answer.Result) {
+		t.Errorf("%s, %v", answer.Result, err)
 	}
 }

@@ -12,8 +12,11 @@ import (
 // a new one leads to the new primary.
 type demotions struct {
 	count atomic.Int64
-	last  atomic.Int64 // when, in nanoseconds since 1970
+	last  atomic.Int64 // when, in nanoseconds since began; 0: never
 }
+
+// began is what times are counted from, which no clock that is set moves.
+var began = time.Now()
 
 // demotionsApart is how long no other demotion counts: where every connection leads to a replica, commands would do
 // nothing but connect.
@@ -23,11 +26,12 @@ var errDemoted = errors.New("READONLY: the server has become a replica; the next
 
 // heard looks at an error that a server has answered a command with.
 func (d *demotions) heard(answer []byte) {
-	if !strings.HasPrefix(string(answer), "READONLY ") {
+	text := string(answer)
+	if !strings.HasPrefix(text, "READONLY ") && !strings.Contains(text, " -READONLY ") { // behind its own words in the scripts of Redis 6
 		return
 	}
-	now := time.Now().UnixNano()
-	if last := d.last.Load(); now-last >= int64(demotionsApart) && d.last.CompareAndSwap(last, now) {
+	now := int64(time.Since(began))
+	if last := d.last.Load(); (last == 0 || now-last >= int64(demotionsApart)) && d.last.CompareAndSwap(last, now) {
 		d.count.Add(1)
 	}
 }

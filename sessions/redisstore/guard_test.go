@@ -133,6 +133,23 @@ func TestAServerThatHasBecomeAReplicaIsLeft(t *testing.T) {
 	}
 }
 
+// TestADemotionIsHeardWhereverItStands: Redis 6 tells of it behind words of its own where a script has met it. One right after another
+// does not count.
+func TestADemotionIsHeardWhereverItStands(t *testing.T) {
+	for _, text := range []string{
+		"READONLY You can't write against a read only replica.",
+		"ERR Error running script (call to f_01): @user_script:5: @user_script: 5: -READONLY You can't write against a read only replica.",
+	} {
+		d := new(demotions)
+		d.heard([]byte("ERR unknown command"))
+		d.heard([]byte(text))
+		d.heard([]byte(text))
+		if got := d.count.Load(); got != 1 {
+			t.Errorf("%s: %d", text, got)
+		}
+	}
+}
+
 // What a script or a command should never answer is an error, or nothing.
 func TestWellFormedNonsenseIsNoRecord(t *testing.T) {
 	if got := records("s", []string{"", "1", "1", "v", "x", "1", "no", "v"}); len(got) != 0 {

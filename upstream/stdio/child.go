@@ -52,16 +52,6 @@ func (c *child) alive() bool {
 	}
 }
 
-// running reports whether something of the process is still there.
-func (p *process) running() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
-
 // takes reports whether the child may be given requests, as far as its greeting goes.
 func (c *child) takes() bool {
 	if c.ready == nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +18,9 @@ import (
 	"github.com/mcpbridge/bridge/internal/testprocess"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // childMode makes the test binary act as a server process.
@@ -106,6 +109,15 @@ func actAsChild(mode string) {
 			}
 			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}\n", m.ID)
 		})
+	case "fragile": // as servers of the Python SDK before 1.9.4 are
+		up := false
+		serveChild(func(m jsonrpc.Message) {
+			if m.Method != mcp.MethodInitialize && !up {
+				os.Exit(1)
+			}
+			up = true
+			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
+		})
 	case "draft":
 		serveChild(func(m jsonrpc.Message) {
 			answer := `"result":{"supportedVersions":["DRAFT-2026-v1"],"capabilities":{}}`
@@ -183,4 +195,25 @@ func actAsParent() {
 	}
 	fmt.Fprintf(os.Stdout, "%d %s\n", s.child.cmd.Process.Pid, rawjson.Get(answer.Result, "pid"))
 	select {}
+}
+
+// A legacy server may end when it is asked what it does not know. Nobody is to blame for that, and each look finds what it is.
+func TestE45ALegacyServerMayEndAtDiscover(t *testing.T) {
+	s := newStdio(t, "fragile", Options{MinBackoff: time.Millisecond})
+	prober := negotiate.NewProber(negotiate.Options{Timeout: time.Minute})
+	for range 2 * freeEnds {
+		v := prober.Again(t.Context(), "p", upstream.NewPeer(s, upstream.Call{Tenant: "p", Params: []byte(`{"_meta":{}}`)}))
+		if v.Proven() != negotiate.Legacy || !slices.Equal(v.Versions, []string{"2025-03-26"}) {
+			t.Fatalf("verdict %+v", v)
+		}
+	}
+}
+
+// A command that only ends is not one for older clients.
+func TestA23ACommandThatEndsIsNoLegacyServer(t *testing.T) {
+	s := newStdio(t, "crash", Options{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	v := negotiate.NewProber(negotiate.Options{Timeout: time.Minute}).Probe(t.Context(), "", upstream.NewPeer(s, upstream.Call{Params: []byte(`{"_meta":{}}`)}))
+	if f := upstream.Refused(&v); v.Era != negotiate.Unknown || v.Err == nil || !strings.Contains(v.Err.Error(), "exit status 3") {
+		t.Fatalf("verdict %+v, %v", v, f)
+	}
 }

@@ -182,12 +182,12 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	return c, ans, err
 }
 
-// Silent reports that a server which does not answer server/discover is a legacy one (E-45),
-// unless it has answered that before.
-func (s *Client) Silent() bool {
+// Signs reports that a server which does not answer server/discover is a legacy one (E-45), unless it
+// has answered that before, and that one which ends at it may be, unless any of its processes has.
+func (s *Client) Signs() upstream.Signs {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.child == nil || !s.child.modern.Load()
+	return upstream.Signs{Silence: s.child == nil || !s.child.modern.Load(), End: !s.answers.Load()}
 }
 
 // LegacyOffer asks a server that refused server/discover what it is. The
@@ -203,6 +203,10 @@ func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Of
 	s.mu.Lock()
 	if s.child == c {
 		s.child = nil
+	}
+	if ans != nil { // it came up, whatever it has ended at before
+		s.delays.Reset()
+		s.startAt = time.Time{}
 	}
 	s.mu.Unlock()
 	c.stop()

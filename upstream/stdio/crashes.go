@@ -208,6 +208,7 @@ func (s *Client) broke(c *child, call *upstream.Call, err error) {
 	f, ok := err.(*upstream.Failure)
 	switch {
 	case !ok || !f.Sent:
+	case call.Method == mcp.MethodDiscover && !s.answers.Load(): // that an older server ends at it is nobody's fault (Signs)
 	case f.Cause == upstream.Lost:
 		s.strike(s.crashes.suspectOf(call), c)
 	case f.Cause == upstream.Canceled, f.Cause == upstream.Timeout:

@@ -21,23 +21,31 @@ func (s *Client) explain(ctx context.Context, c *child, f *upstream.Failure) {
 	if c == nil || c.alive() || c.blamed() || c.ours.Load() || s.ctx.Err() != nil {
 		return
 	}
-	late := time.NewTimer(farewellGrace)
-	defer late.Stop()
-	select {
-	case <-c.done:
+	if c.isDone(ctx) {
 		f.Detail += c.farewell(s.opt.Tell, s.opt.Tail)
-	case <-late.C:
-	case <-ctx.Done():
 	}
 }
 
+// isDone reports whether a process that ends is done, for which it waits a moment.
+func (p *process) isDone(ctx context.Context) bool {
+	late := time.NewTimer(farewellGrace)
+	defer late.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
 // keepsEnding says of a command that it is not started for a while, and how it ended last.
-func (s *Client) keepsEnding(wait time.Duration) string {
+func (s *Client) keepsEnding(ctx context.Context, wait time.Duration) string {
 	text := fmt.Sprintf("the upstream command %s keeps ending; it is started again in %s", s.opt.name(), wait.Round(time.Second))
 	s.mu.Lock()
 	last := s.buried
 	s.mu.Unlock()
-	if last == nil || last.running() {
+	if last == nil || !last.isDone(ctx) {
 		return text
 	}
 	return text + last.farewell(s.opt.Tell, s.opt.Tail)

@@ -23,7 +23,7 @@ func (s *Client) get(ctx context.Context, call *upstream.Call) (*child, error) {
 		case c != nil:
 			err = s.await(ctx, c.ready)
 		case wait > maxStartWait:
-			err = &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: s.keepsEnding(wait)}
+			err = &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: s.keepsEnding(ctx, wait)}
 		default:
 			due, cancel := context.WithTimeout(context.Background(), wait)
 			err = s.await(ctx, due.Done())

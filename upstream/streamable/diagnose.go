@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -15,8 +16,8 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// Silent reports whether no answer at all is evidence of a legacy server: over HTTP it says nothing.
-func (c *Client) Silent() bool { return false }
+// Signs returns what else but a refusal is evidence of a legacy server: over HTTP there is an answer.
+func (c *Client) Signs() upstream.Signs { return upstream.Signs{} }
 
 // LegacyOffer sends a legacy initialize to a server that refused server/discover, so
 // that it shows what it is, and closes the session which that may have opened. Where
@@ -38,7 +39,7 @@ func (c *Client) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate
 	session, status := strings.Join(x.values(mcp.HeaderSessionID), ""), x.status()
 	ans, err := once.receive(ctx, req, x, sink{})
 	if session != "" {
-		t.endSession(ctx, req, session)
+		t.endSession(req, session)
 	}
 	versions := upstream.Offered(ans)
 	if len(versions) == 0 && asksForHTTPSSE(status) {
@@ -59,6 +60,14 @@ func asksForHTTPSSE(status int) bool {
 // maxEndpoint bounds the first event of a stream of HTTP+SSE, in bytes.
 const maxEndpoint = 16 << 10
 
+// Tests wait less.
+var (
+	// firstEvent is how long the stream of HTTP+SSE may say nothing once it is there: that of another kind does as a rule.
+	firstEvent = 5 * time.Second
+	// parting bounds the end of the session of a diagnostic handshake.
+	parting = 2 * time.Second
+)
+
 // httpSSEOffer asks for the stream of HTTP+SSE, whose first event names the endpoint to which
 // clients post. A server may guard that alone, and know no POST here, whoever asks.
 func (c *Client) httpSSEOffer(ctx context.Context, t *netCarrier, req *request) negotiate.Offer {
@@ -77,14 +86,18 @@ func (c *Client) httpSSEOffer(ctx context.Context, t *netCarrier, req *request) 
 	case resp.StatusCode != http.StatusOK || http1.MediaType(resp.Header.Get("Content-Type")) != "text/event-stream":
 		return negotiate.Offer{}
 	}
+	silent := time.AfterFunc(firstEvent, func() { _ = resp.Body.Close() })
+	defer silent.Stop()
 	if event, err := sse.NewDecoder(resp.Body, maxEndpoint).Next(); err != nil || event.Type != "endpoint" {
 		return negotiate.Offer{}
 	}
 	return negotiate.Offer{Versions: []string{string(mcp.V20241105)}, HTTPSSE: true}
 }
 
-// endSession closes the session of a diagnostic handshake.
-func (t *netCarrier) endSession(ctx context.Context, req *request, session string) {
+// endSession closes the session of a diagnostic handshake. Whoever waits for the verdict has it already.
+func (t *netCarrier) endSession(req *request, session string) {
+	ctx, cancel := context.WithTimeout(context.Background(), parting)
+	defer cancel()
 	hr := (&http.Request{Method: http.MethodDelete, URL: t.url, Host: t.url.Host, Header: t.header(req)}).WithContext(ctx)
 	hr.Header.Set(mcp.HeaderSessionID, session)
 	hr.Header.Set(mcp.HeaderProtocolVersion, string(mcp.V20251125))

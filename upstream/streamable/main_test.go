@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -16,7 +17,10 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	firstEvent, parting = 200*time.Millisecond, 200*time.Millisecond
+	goleak.VerifyTestMain(m)
+}
 
 // got is what a scripted server saw of one request.
 type got struct {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"net/http/httptest"
 
@@ -87,7 +88,62 @@ func TestA23RefusalsAndServerFailuresAreNoEvidence(t *testing.T) {
 				t.Fatalf("HTTP %d: %+v", status, v)
 			}
 			p.next(t)
+			if status == http.StatusInternalServerError { // whether it answers initialize is looked at
+				p.next(t)
+			}
 			p.none(t)
+		})
+	}
+}
+
+// TestE40LegacyServersRefuseWithWhateverTheyLike: what says nothing of a modern error is none, and a server that fails at a method
+// which it does not know is a legacy one when it answers initialize (versioning, "Compatibility Matrix").
+func TestE40LegacyServersRefuseWithWhateverTheyLike(t *testing.T) {
+	for _, status := range []int{400, 404, 405, 406, 409, 410, 415, 422, 426, 500, 501} {
+		eachTransport(t, func(t *testing.T, opt Options) {
+			p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) {
+				if g.msg.Method == mcp.MethodInitialize {
+					answer(w, g.msg.ID, `{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
+					return
+				}
+				http.Error(w, "Unexpected message, expect initialize request", status)
+			})
+			if v := probe(t, p.URL, opt); v.Proven() != negotiate.Legacy {
+				t.Errorf("HTTP %d: %+v", status, v)
+			}
+		})
+	}
+}
+
+// A server has shown what it is before the end of its session, and one whose stream says nothing has answered all the same.
+func TestTheDiagnosisWaitsForNothingElse(t *testing.T) {
+	forever := func(r *http.Request) { <-r.Context().Done() }
+	for name, c := range map[string]struct {
+		status int // of initialize
+		era    negotiate.Era
+	}{"an end that hangs": {200, negotiate.Legacy}, "a stream that says nothing": {400, negotiate.Legacy}} {
+		eachTransport(t, func(t *testing.T, opt Options) {
+			p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, r *http.Request) {
+				switch {
+				case g.method == http.MethodDelete:
+					forever(r)
+				case g.method == http.MethodGet:
+					w.Header().Set("Content-Type", "text/event-stream")
+					w.WriteHeader(http.StatusOK)
+					_ = http.NewResponseController(w).Flush()
+					forever(r)
+				case g.msg.Method == mcp.MethodInitialize && c.status == 200:
+					w.Header().Set("Mcp-Session-Id", "s1")
+					answer(w, g.msg.ID, `{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
+				default:
+					http.Error(w, "no", http.StatusBadRequest)
+				}
+			})
+			client := newClient(t, p.URL, opt)
+			v := negotiate.NewProber(negotiate.Options{Timeout: time.Hour}).Probe(t.Context(), "", upstream.NewPeer(client, *call(mcp.MethodDiscover, "")))
+			if v.Era != c.era || errors.Is(v.Err, context.DeadlineExceeded) {
+				t.Errorf("%s: %+v", name, v)
+			}
 		})
 	}
 }
