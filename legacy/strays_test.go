@@ -3,7 +3,9 @@ package legacy
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -467,6 +469,86 @@ func TestASessionComesBackWithoutItsCalls(t *testing.T) {
 		want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
 		if g.loads.Load() != 0 || g.glances != 1 {
 			t.Errorf("%d loads, %d glances", g.loads.Load(), g.glances)
+		}
+	})
+}
+
+// rewinding is a store that can go back to a moment before, as Redis does when its machine dies.
+type rewinding struct {
+	store.Store             // what counts
+	older       store.Store // what it goes back to; nil once it has, or while it is the same
+}
+
+func (r *rewinding) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	err := r.Store.Commit(ctx, session, changes...)
+	if err == nil && r.older != nil {
+		err = r.older.Commit(ctx, session, changes...)
+	}
+	return err
+}
+
+// TestAReplicaWhoseStoreGoesBackGoesOnWithItsCalls: the answer was acknowledged, and the server is at work on it.
+func TestAReplicaWhoseStoreGoesBackGoesOnWithItsCalls(t *testing.T) {
+	for name, looks := range map[string]bool{"the call ends": false, "the replica looks what others have taken over": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				opt.Replica, opt.Peers = homeID, dead{}
+				older := store.NewMemory(10)
+				engine := &rewinding{Store: opt.Store, older: older}
+				opt.Store = alone{engine, true}
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+				k := <-b.held
+				want(t, "a question", k.ask(time.Hour, nil), nil)
+				engine.older = nil
+				keep := downstream.Checkpoint{Request: k.req.ID, N: 2, Record: []byte(`{"answered":true}`), TTL: time.Hour}
+				want(t, "an answer", k.Checkpointer().Save(keep), nil)
+				engine.Store = older
+				if looks {
+					keep.Again = true
+					want(t, "a look", k.Checkpointer().Save(keep), nil)
+				}
+				k.finish(`{"ok":true}`)
+				if got, _ := io.ReadAll((<-answer).Body); !strings.Contains(string(got), `"ok":true`) {
+					t.Errorf("the client got %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestASessionWhoseStoreGoesBackIsSavedStill: what it changes has the number of an older record to replace.
+func TestASessionWhoseStoreGoesBackIsSavedStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		older := store.NewMemory(10)
+		engine := &rewinding{Store: opt.Store, older: older}
+		opt.Store = alone{engine, true}
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		version := func() uint64 {
+			r, err := engine.Get(t.Context(), store.Address{Session: store.Name("/mcp\n" + p.session), Kind: store.Session})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Version
+		}
+		change := func(level string) {
+			b.last().setLevel(level)
+			b.last().push.Changed()
+			synctest.Wait()
+		}
+		began := version()
+		engine.older = nil
+		change("debug")
+		change("error")
+		late := version()
+		engine.Store = older
+		change("warning")
+		if now := version(); late <= began+1 || now <= began {
+			t.Errorf("it began as %d, was %d, and is %d after the store went back", began, late, now)
 		}
 	})
 }

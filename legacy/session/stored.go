@@ -220,6 +220,9 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 		return downstream.ErrGone
 	}
 	if version <= s.stored.version {
+		if certain { // where it is less the store has come back without its last moment, and what is here is newer
+			s.stored.version = version
+		}
 		return nil
 	}
 	// Who wrote it may not know of the calls here.
