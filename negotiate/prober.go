@@ -118,6 +118,9 @@ func (l *late) Error() string {
 
 func (l *late) Unwrap() error { return l.error }
 
+// Timeout returns how long a probe may take.
+func (p *Prober) Timeout() time.Duration { return p.opt.Timeout }
+
 // Forget drops every cached verdict, for when the upstream proved it wrong.
 func (p *Prober) Forget() { p.verdicts.Drop(func(struct{}) bool { return true }) }
 

@@ -107,7 +107,7 @@ func isLocal(v []byte) bool {
 		target, _ := rawjson.Text(v)
 		return target == "#" || strings.HasPrefix(target, "#/")
 	}
-	return string(v) == `"#"` || bytes.HasPrefix(v, []byte(`"#/`))
+	return string(v) == `"#"` || string(v) == `""` || bytes.HasPrefix(v, []byte(`"#/`))
 }
 
 // subschemas enters the schemas in the current keyword of o.
@@ -192,11 +192,11 @@ func (w *walker) moveReference(r ref) {
 		w.put(r.start+2, r.start+2, "/properties/result")
 		return
 	}
-	target, _ := rawjson.Name(w.src[r.start:r.end]) // the sign is spelled as an escape
+	target, _ := rawjson.Name(w.src[r.start:r.end]) // the sign is spelled as an escape, or left out
 	from := len(w.text)
 	if !w.needs(2*len(target) + 32) {
 		return
 	}
-	w.text = rawjson.AppendQuote(w.text, "#/properties/result"+target[1:])
+	w.text = rawjson.AppendQuote(w.text, "#/properties/result"+strings.TrimPrefix(target, "#"))
 	w.putText(r.start, r.end, from)
 }

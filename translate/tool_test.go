@@ -76,6 +76,8 @@ func TestOutputSchemaIsWrapped(t *testing.T) {
 			`{"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"result":{"type":"string"}},"required":["result"]}`,
 		},
 		{"Q10 boolean properties of an object", `{"type":"object","properties":{"a":true}}`, `{"type":"object","properties":{"a":{}}}`},
+		{"Q10 the whole document, spelled as nothing", `{"type":"array","items":{"$ref":""}}`,
+			`{"type":"object","properties":{"result":{"type":"array","items":{"$ref":"#/properties/result"}}},"required":["result"]}`},
 		{"Q10 cannot be wrapped", `{"type":"array","items":{"$recursiveRef":"#"}}`, ""},
 		{"Q10 malformed", `{"type":"object","properties":[]}`, ""},
 	}

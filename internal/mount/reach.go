@@ -12,7 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// reachTimeout bounds the wait for an answer that only shows that somebody is there.
+// reachTimeout bounds the wait for an answer that only shows that somebody is there, where a probe has no longer.
 const reachTimeout = 10 * time.Second
 
 // reach asks the server whether it is there, and returns why not. Whatever it
@@ -22,7 +22,7 @@ func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) e
 	if v.everyone && v.legacyOnly.Load() {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, reachTimeout)
+	within, cancel := context.WithTimeout(ctx, max(reachTimeout, v.prober.Timeout()))
 	defer cancel()
 	answer, err := v.caller.Do(within, &upstream.Call{Method: mcp.MethodDiscover, Params: probeParams}, nil)
 	failure, _ := errors.AsType[*upstream.Failure](err)
