@@ -1,9 +1,12 @@
 package signin_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -179,26 +182,42 @@ type cold struct{ upstream.Caller }
 
 func (cold) Do(_ context.Context, call *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
 	if call.Authorization == "" {
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(10 * time.Second)
 		return nil, &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}
 	}
 	return &upstream.Answer{Result: []byte(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)}, nil
 }
 
+// direct is the way to a server without a network in between.
+func direct(server http.Handler) roundTripper {
+	return func(r *http.Request) (*http.Response, error) {
+		in := r.Clone(r.Context())
+		in.Host, in.RequestURI = in.URL.Host, in.URL.RequestURI()
+		in.Body = cmp.Or(in.Body, io.ReadCloser(http.NoBody))
+		out := httptest.NewRecorder()
+		server.ServeHTTP(out, in)
+		resp := out.Result()
+		resp.Request = r
+		return resp, nil
+	}
+}
+
 // The time that a discover has for credentials is the authorization server's, and not the server's.
 func TestAServerThatTakesItsTimeLeavesTimeToSignIn(t *testing.T) {
 	i := issuer.New(t)
-	agent, err := authorize.New(authorize.Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Grant: authorize.ClientCredentials,
-		ClientID: "machine", ClientSecret: "hush", Issuer: strings.TrimSuffix(i.Endpoint(), "/mcp"),
-		Resources: &http.Client{Transport: &http.Transport{}}, Issuers: &http.Client{Transport: &http.Transport{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer agent.Close()
-	account := &signin.Account{Agent: agent, Wait: time.Minute, Heartbeat: time.Second}
-	caller := account.Caller(cold{}, func(context.Context) error { return nil })
-	answer, err := caller.Do(t.Context(), &upstream.Call{Method: mcp.MethodDiscover, Params: []byte(`{}`)}, nil)
-	if err != nil || signin.Guessed(answer.Result) {
-		t.Errorf("%s, %v", answer.Result, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		way := &http.Client{Transport: direct(i.Config.Handler)}
+		agent, err := authorize.New(authorize.Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Grant: authorize.ClientCredentials,
+			ClientID: "machine", ClientSecret: "hush", Issuer: strings.TrimSuffix(i.Endpoint(), "/mcp"), Resources: way, Issuers: way})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer agent.Close()
+		account := &signin.Account{Agent: agent, Wait: time.Minute, Heartbeat: time.Second}
+		caller := account.Caller(cold{}, func(context.Context) error { return nil })
+		answer, err := caller.Do(t.Context(), &upstream.Call{Method: mcp.MethodDiscover, Params: []byte(`{}`)}, nil)
+		if err != nil || signin.Guessed(answer.Result) {
+			t.Errorf("%+v, %v", answer, err)
+		}
+	})
 }
