@@ -150,6 +150,39 @@ func TestVerdictComesFromSupportedVersions(t *testing.T) {
 	}
 }
 
+// A server of both eras that fails for a moment is not one of the older era, which ends what goes on with it.
+func TestAServerOfBothErasMayFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := discover(`"2026-07-28","2025-11-25"`, "")
+		f := &fake{outcome: both, legacy: []string{"2025-11-25"}}
+		p := NewProber(Options{})
+		era := func(want Era) {
+			t.Helper()
+			if v := p.Again(t.Context(), "", f); v.Era != want {
+				t.Errorf("verdict %+v", v)
+			}
+		}
+		for _, failure := range []Outcome{
+			{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal}}, {Err: errors.New("HTTP 500"), Doubtful: true}, {Result: []byte(`{}`)},
+		} {
+			era(Dual)
+			f.outcome = failure
+			era(Unknown)
+			time.Sleep(standsFor / 2)
+			era(Unknown)
+			f.outcome = both
+			time.Sleep(standsFor)
+			era(Dual)
+			f.outcome = failure
+			era(Unknown)
+			time.Sleep(standsFor)
+			era(Legacy) // it is another one by now
+			era(Legacy)
+			f.outcome = both
+		}
+	})
+}
+
 func TestI8DraftVersionsAreAcceptedWhereAllowedOnly(t *testing.T) {
 	f := &fake{outcome: discover(`"DRAFT-2026-v1"`, "")}
 	if v := NewProber(Options{}).Probe(t.Context(), "", f); v.Usable() || v.Era != Modern {

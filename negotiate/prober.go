@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +58,7 @@ type Prober struct {
 
 	verdicts *ttlcache.Cache[struct{}, Verdict]
 	judged   atomic.Uint64 // verdicts so far
+	trust    trust
 }
 
 // NewProber makes a Prober with nothing cached.
@@ -85,7 +87,8 @@ func (p *Prober) Again(ctx context.Context, principal string, peer Peer) Verdict
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Timeout)
 		defer cancel()
 		_, epoch, _ := p.verdicts.Get(principal, struct{}{})
-		v := judge(ctx, peer, p.opt.Fallback)
+		v := judge(ctx, peer, p.opt.Fallback, p.trust.stands)
+		p.trust.learn(&v)
 		v.Generation = p.judged.Add(1)
 		if errors.Is(v.Err, context.DeadlineExceeded) {
 			v.Err = &late{v.Err, p.opt.Timeout, p.opt.Setting}
@@ -138,4 +141,33 @@ func (p *Prober) ttl(v *Verdict) time.Duration {
 		return lateTTL
 	}
 	return 0
+}
+
+// standsFor is how long a server that has proved to be modern may fail at server/discover before that may be how a legacy one
+// takes it, which has come in its place: one that serves both eras answers initialize while it fails.
+const standsFor = time.Minute
+
+// trust is what a server has proved before it fails.
+type trust struct {
+	mu     sync.Mutex
+	modern bool      // by its latest verdict
+	failed time.Time // first since then; zero: it has not
+}
+
+// stands reports, when the server fails, whether it counts as modern still.
+func (t *trust) stands() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed.IsZero() {
+		t.failed = time.Now()
+	}
+	return t.modern && time.Since(t.failed) < standsFor
+}
+
+func (t *trust) learn(v *Verdict) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v.Err == nil || v.Proven() == Legacy {
+		t.modern, t.failed = v.Err == nil, time.Time{}
+	}
 }

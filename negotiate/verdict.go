@@ -73,17 +73,24 @@ type Verdict struct {
 // Usable reports whether the bridge can serve legacy clients from this upstream.
 func (v *Verdict) Usable() bool { return v.Err == nil }
 
-// judge turns an outcome into a verdict; fallback may choose another version to speak.
-func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict {
+// judge turns an outcome into a verdict; fallback may choose another version to speak. trusted reports whether the
+// peer has proved to be none of the legacy era, when it fails.
+func judge(ctx context.Context, peer Peer, fallback func([]byte) string, trusted func() bool) Verdict {
+	doubtful := func(cause error) Verdict {
+		if trusted() {
+			return Verdict{Era: Unknown, Err: cause}
+		}
+		return judgeDoubtful(ctx, peer, cause)
+	}
 	out := peer.Discover(ctx)
 	switch {
 	case out.Result != nil:
 		if v := judgeResult(out.Result, fallback); len(v.Versions) > 0 || len(out.Result) > maxDiscover {
 			return v
 		}
-		return judgeDoubtful(ctx, peer, errNoVersions) // whatever is asked of it, it may say yes
+		return doubtful(errNoVersions) // whatever is asked of it, it may say yes
 	case out.Doubtful:
-		return judgeDoubtful(ctx, peer, out.Err)
+		return doubtful(out.Err)
 	case out.Error == nil && !out.NotModern:
 		return Verdict{Era: Unknown, Err: out.Err}
 	case out.Error == nil:
@@ -99,7 +106,7 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict
 	case mcp.CodeHeaderMismatch, mcp.CodeMissingCapability:
 		return Verdict{Era: Modern, Err: fmt.Errorf("the upstream refused server/discover: %w", out.Error)}
 	case jsonrpc.CodeInternal:
-		return judgeDoubtful(ctx, peer, fmt.Errorf("the upstream failed to answer server/discover: %w", out.Error))
+		return doubtful(fmt.Errorf("the upstream failed to answer server/discover: %w", out.Error))
 	}
 	// Legacy servers refuse the unknown method with whatever code they like.
 	return judgeLegacy(ctx, peer, out.Error, false)
