@@ -552,3 +552,55 @@ func TestASessionWhoseStoreGoesBackIsSavedStill(t *testing.T) {
 		}
 	})
 }
+
+// tellTale is a store that tells of changes when the test does.
+type tellTale struct {
+	store.Store
+	changed func(session string)
+}
+
+func (c *tellTale) Watch(changed func(string)) bool {
+	c.changed = changed
+	return true
+}
+
+// TestWhatIsHereGoesToAStoreThatWentBack, without anybody who asks for it: this replica may be gone when somebody does.
+func TestWhatIsHereGoesToAStoreThatWentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Peers = homeID, dead{}
+		older := store.NewMemory(10)
+		engine := &rewinding{Store: opt.Store, older: older}
+		tells := &tellTale{Store: engine}
+		opt.Store = tells
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		k := p.asked(b)
+		keep := downstream.Checkpoint{Request: k.req.ID, N: 2, Record: []byte(`{"answered":true}`), TTL: time.Hour}
+		b.last().renews = func() { keep.Again = true; want(t, "a look", k.Checkpointer().Save(keep), nil) }
+		versions := func() (all []uint64) {
+			list, err := engine.Load(t.Context(), store.Name("/mcp\n"+p.session))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range list {
+				all = append(all, list[i].Version)
+			}
+			return all
+		}
+		before := versions()
+		engine.older = nil
+		want(t, "an answer", k.Checkpointer().Save(keep), nil)
+		b.last().setLevel("debug")
+		b.last().push.Changed()
+		synctest.Wait()
+		engine.Store = older
+		tells.changed("")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if after := versions(); len(after) != 2 || after[0] <= before[0] || after[1] <= before[1] {
+			t.Errorf("the records have the numbers %v, and had %v", after, before)
+		}
+		k.finish(`{}`)
+	})
+}

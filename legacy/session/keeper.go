@@ -47,6 +47,7 @@ type keeper struct {
 
 	saving    atomic.Bool            // what is unsaved is tried again
 	retry     chan struct{}          // has one in it when that is to begin
+	lost      chan struct{}          // has one in it when the connection to the store was lost
 	resealing atomic.Bool            // sessions are written anew
 	astray    atomic.Bool            // calls were left to the store, and nobody has noted when they are due
 	resting   map[*Session]time.Time // that left the table, and since when nobody is in them; of the goroutine that unloads
@@ -80,7 +81,7 @@ var errStays = errors.New("the session stays")
 func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
-		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), uses: make(chan *Session, touchBatch), names: map[string]*Session{}, ending: map[string]*Session{}, unsaved: map[*Session]bool{}, retry: make(chan struct{}, 1),
+		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), uses: make(chan *Session, touchBatch), names: map[string]*Session{}, ending: map[string]*Session{}, unsaved: map[*Session]bool{}, retry: make(chan struct{}, 1), lost: make(chan struct{}, 1),
 		resting: map[*Session]time.Time{},
 		own:     set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
@@ -91,6 +92,9 @@ func newKeeper(set *Set) *keeper {
 	ctx, stop := context.WithCancel(k.patience)
 	k.ctx, k.stop = ctx, stop
 	k.running.Go(func() { k.run(ctx) })
+	if k.shared {
+		k.running.Go(func() { toucher{k}.renewCalls(ctx) })
+	}
 	if k.unloads() {
 		k.running.Go(func() { unloader{k}.unload(ctx) })
 	}

@@ -37,6 +37,7 @@ type stored struct {
 	auth, principal string
 	base            []byte  // the conversation in that record, where the store is shared
 	gone            bool    // the session ended
+	behind          bool    // the store has come back with an older record
 	unsure          digests // of records that may be in the store since, or come there late
 
 	waiting waitingCalls // which wait to be made again, and where
@@ -145,6 +146,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	switch {
 	case err == nil:
 		s.stored.version++
+		s.stored.behind = false
 		s.stored.older.Store(false)
 		s.stored.auth, s.stored.principal = owner.auth, owner.principal
 		s.stored.unsure = nil
@@ -186,11 +188,15 @@ func (k *keeper) look(s *Session, certain bool) error {
 	if (certain || s.stored.stale.Swap(false)) && !s.stored.gone && s.stored.version > 0 {
 		err = k.refreshLocked(s, certain)
 	}
+	behind := s.stored.behind
 	s.stored.mu.Unlock()
 	k.follow(s, bound)
 	if errors.Is(err, downstream.ErrGone) {
 		k.gone(s)
 		return nil
+	}
+	if behind {
+		k.note(s, true)
 	}
 	k.report("looking at a session", err)
 	return err
@@ -219,10 +225,13 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	if record == nil {
 		return downstream.ErrGone
 	}
-	if version <= s.stored.version {
-		if certain { // where it is less the store has come back without its last moment, and what is here is newer
-			s.stored.version = version
-		}
+	switch {
+	case version < s.stored.version && !certain: // unless that is a copy
+		return k.refreshLocked(s, true)
+	case version < s.stored.version: // the store has come back without its last moment, and what is here is newer
+		s.stored.version, s.stored.behind = version, true
+		return nil
+	case version == s.stored.version:
 		return nil
 	}
 	// Who wrote it may not know of the calls here.
@@ -281,6 +290,10 @@ func (k *keeper) changed(name string) {
 	}
 	for _, s := range k.names {
 		k.outdated(s)
+	}
+	select {
+	case k.lost <- struct{}{}:
+	default: // somebody is about to look
 	}
 }
 

@@ -257,3 +257,21 @@ func (k toucher) saveUnsaved() int {
 	}
 	return k.countUnsaved()
 }
+
+// renewCalls has the calls that are here kept once more each time that the connection to the store was lost: that may have come back
+// without its last moment, in which they were kept, and this process need not be there when somebody asks for them.
+func (k toucher) renewCalls(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.lost:
+		}
+		for k.do(k.store.Ping) != nil {
+			if !k.pause() {
+				return
+			}
+		}
+		k.set.Renew()
+	}
+}
