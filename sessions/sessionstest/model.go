@@ -68,6 +68,7 @@ func (m *machine) commit(r *rapid.T) {
 		}
 		current := m.model[at].version
 		c := store.Change{Kind: at.Kind, ID: at.ID, TTL: long, Delete: rapid.Bool().Draw(r, "delete")}
+		c.WithCalls = c.Kind == store.Session && rapid.Bool().Draw(r, "with its calls")
 		c.Replaces = rapid.SampledFrom([]uint64{current, current, current, store.Any, 0, current + 1}).Draw(r, "replaces")
 		c.Value = []byte(rapid.StringN(0, 20, 40).Draw(r, "value"))
 		if c.Replaces != store.Any && c.Replaces != current && conflict == (store.Address{}) {
@@ -104,10 +105,10 @@ func (m *machine) end(r *rapid.T) {
 	}
 }
 
-func (m *machine) touch(*rapid.T) {
+func (m *machine) touch(r *rapid.T) {
 	var touches []store.Touch
 	for _, name := range m.sessions {
-		touches = append(touches, store.Touch{Session: name, TTL: long})
+		touches = append(touches, store.Touch{Session: name, TTL: long, WithCalls: rapid.Bool().Draw(r, "touched with its calls")})
 	}
 	must(m.t, m.store.Touch(background, touches...))
 }
