@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -562,6 +563,41 @@ type tellTale struct {
 func (c *tellTale) Watch(changed func(string)) bool {
 	c.changed = changed
 	return true
+}
+
+// TestACallThatEndedIsNoneInAStoreThatWentBack: whoever came for it would ask once more what was answered, and the tool run twice.
+func TestACallThatEndedIsNoneInAStoreThatWentBack(t *testing.T) {
+	for name, retention := range map[string]time.Duration{"it can be fetched": time.Hour, "it is forgotten": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				opt.Replica, opt.Peers, opt.Retention = homeID, dead{}, retention
+				older := store.NewMemory(10)
+				engine := &rewinding{Store: opt.Store, older: older}
+				tells := &tellTale{Store: engine}
+				opt.Store = tells
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				ended, waits := p.asked(b), p.asked(b)
+				engine.older = nil
+				ended.finish(`{}`)
+				time.Sleep(time.Minute)
+				engine.Store = older
+				tells.changed("")
+				time.Sleep(time.Second)
+				synctest.Wait()
+				list, err := engine.Load(t.Context(), store.Name("/mcp\n"+p.session))
+				if err != nil {
+					t.Fatal(err)
+				}
+				list = slices.DeleteFunc(list, func(r store.Record) bool { return r.Kind != store.Flow })
+				if len(list) != 1 || list[0].ID != fmt.Sprint(waits.Address().Stream) {
+					t.Errorf("%d calls are in the store: %v", len(list), list)
+				}
+				waits.finish(`{}`)
+			})
+		})
+	}
 }
 
 // TestWhatIsHereGoesToAStoreThatWentBack, without anybody who asks for it: this replica may be gone when somebody does.

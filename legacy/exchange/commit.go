@@ -94,9 +94,9 @@ func (sc *storedCall) reclaim(ex *Exchange, last bool) (made bool, err error) {
 		sc.kept.Release()
 		sc.room = 0
 		return false, downstream.ErrGone
-	case found.version < sc.version && found.Waits() && found.Home() == ex.end.opt.Replica:
-		// The store has come back without its last moment, and with the call in this replica. What this one knows of it is
-		// newer: a question that was answered is not to wait once more.
+	case found.version < sc.version && found.Waits():
+		// The store has come back without its last moment. What this replica knows of the call is newer, also where it had just
+		// taken it over: a question that was answered is not to wait once more.
 	case found.version != sc.version+1:
 		return false, downstream.ErrGone
 	case !found.Waits() && last:

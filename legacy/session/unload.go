@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // unloader is the part of a keeper that leaves to the store what waits for its client. It
@@ -258,8 +259,8 @@ func (k toucher) saveUnsaved() int {
 	return k.countUnsaved()
 }
 
-// renewCalls has the calls that are here kept once more each time that the connection to the store was lost: that may have come back
-// without its last moment, in which they were kept, and this process need not be there when somebody asks for them.
+// renewCalls has the calls that are here kept once more each time that the connection to the store was lost, and those removed that have
+// ended here: it may have come back without its last moment, and this process need not be there when somebody comes for them.
 func (k toucher) renewCalls(ctx context.Context) {
 	for {
 		select {
@@ -273,5 +274,48 @@ func (k toucher) renewCalls(ctx context.Context) {
 			}
 		}
 		k.set.Renew()
+		for _, use := range k.set.table.All() {
+			if s := use.Value; s.stored != nil && ctx.Err() == nil {
+				k.report("looking for calls that have ended", k.removeEnded(s))
+			}
+		}
 	}
+}
+
+// removeEnded removes the calls of a session that wait in the store and have ended here.
+func (k toucher) removeEnded(s *Session) error {
+	if k.set.opt.Calls == nil {
+		return nil
+	}
+	list, err := s.Glance()
+	for i := range list {
+		if err != nil {
+			return err
+		}
+		if list[i].Kind == store.Flow && s.streams.HasEnded(streamOf(&list[i])) {
+			err = k.removeIfOurs(s, list[i].ID)
+		}
+	}
+	return err
+}
+
+// removeIfOurs removes a call unless it is its last word that is there, or another replica's.
+func (k toucher) removeIfOurs(s *Session, id string) error {
+	r, passage, err := s.Record(store.Flow, id, InTurn)
+	defer passage.Over()
+	if err != nil {
+		return ignoring(err, store.ErrNotFound)
+	}
+	if home, err := k.set.opt.Calls.Home(&r); err != nil || home != k.replicaID {
+		return ignoring(err, ErrOver)
+	}
+	return ignoring(s.ChangeCalls(store.Change{Kind: store.Flow, ID: id, Replaces: r.Version, Delete: true}), downstream.ErrGone)
+}
+
+// ignoring returns an error unless it is of this kind.
+func ignoring(err, kind error) error {
+	if errors.Is(err, kind) {
+		return nil
+	}
+	return err
 }

@@ -302,6 +302,14 @@ func (s *Set) IsOver(id uint64) bool {
 	return s.beganLocked(id) && !is && !s.closed && !s.callsLocked().left[id]
 }
 
+// HasEnded is IsOver also for a call whose stream is there still, to be fetched.
+func (s *Set) HasEnded(id uint64) bool {
+	if st := s.Find(id); st != nil {
+		return st.Look().Ended
+	}
+	return s.IsOver(id)
+}
+
 func (s *Set) beganLocked(id uint64) bool { return s.first < id && id <= s.last }
 
 // dropLocked takes a stream out, and reports whether it was there.
