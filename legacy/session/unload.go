@@ -273,14 +273,26 @@ func (k toucher) renewCalls(ctx context.Context) {
 				return
 			}
 		}
+		began := time.Now()
 		k.set.Renew()
 		for _, use := range k.set.table.All() {
 			if s := use.Value; s.stored != nil && ctx.Err() == nil {
 				k.report("looking for calls that have ended", k.removeEnded(s))
 			}
 		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(renewApart, renewShare*time.Since(began))):
+		}
 	}
 }
+
+// A server that ends connections all the time has them kept once more no sooner than this long after the last time, and so many times as
+// long after as that has taken.
+const (
+	renewApart = 5 * time.Second
+	renewShare = 10
+)
 
 // removeEnded removes the calls of a session that wait in the store and have ended here.
 func (k toucher) removeEnded(s *Session) error {
