@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -476,16 +477,68 @@ func TestASessionComesBackWithoutItsCalls(t *testing.T) {
 
 // rewinding is a store that can go back to a moment before, as Redis does when its machine dies.
 type rewinding struct {
-	store.Store             // what counts
-	older       store.Store // what it goes back to; nil once it has, or while it is the same
+	store.Store // for what is not asked for here
+	mu          sync.Mutex
+	now, older  store.Store // older is as it was at that moment, and until then the same
+	parted      bool
+}
+
+func newRewinding(engine store.Store) *rewinding {
+	return &rewinding{Store: engine, now: engine, older: store.NewMemory(10)}
+}
+
+// part has what changes from now on be lost when the store goes back.
+func (r *rewinding) part() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.parted = true
+}
+
+func (r *rewinding) goBack() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.older
+}
+
+// do does something in the store as it is, and in the other one, too, as long as they are the same.
+func (r *rewinding) do(f func(store.Store) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := f(r.now)
+	if err == nil && !r.parted {
+		err = f(r.older)
+	}
+	return err
+}
+
+func (r *rewinding) is() store.Store {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
 }
 
 func (r *rewinding) Commit(ctx context.Context, session string, changes ...store.Change) error {
-	err := r.Store.Commit(ctx, session, changes...)
-	if err == nil && r.older != nil {
-		err = r.older.Commit(ctx, session, changes...)
-	}
-	return err
+	return r.do(func(s store.Store) error { return s.Commit(ctx, session, changes...) })
+}
+
+func (r *rewinding) Touch(ctx context.Context, touches ...store.Touch) error {
+	return r.do(func(s store.Store) error { return s.Touch(ctx, touches...) })
+}
+
+func (r *rewinding) End(ctx context.Context, session string) error {
+	return r.do(func(s store.Store) error { return s.End(ctx, session) })
+}
+
+func (r *rewinding) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	return r.is().Get(ctx, at)
+}
+
+func (r *rewinding) Load(ctx context.Context, session string) ([]store.Record, error) {
+	return r.is().Load(ctx, session)
+}
+
+func (r *rewinding) List(ctx context.Context, after string, limit int) (store.Page, error) {
+	return r.is().List(ctx, after, limit)
 }
 
 // TestAReplicaWhoseStoreGoesBackGoesOnWithItsCalls: the answer was acknowledged, and the server is at work on it.
@@ -495,18 +548,17 @@ func TestAReplicaWhoseStoreGoesBackGoesOnWithItsCalls(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opt, b := stored(), newFake()
 				opt.Replica, opt.Peers = homeID, dead{}
-				older := store.NewMemory(10)
-				engine := &rewinding{Store: opt.Store, older: older}
+				engine := newRewinding(opt.Store)
 				opt.Store = alone{engine, true}
 				_, p := servePipe(t, opt, b)
 				p.initialize(mcp.V20250618)
 				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
 				k := <-b.held
 				want(t, "a question", k.ask(time.Hour, nil), nil)
-				engine.older = nil
+				engine.part()
 				keep := downstream.Checkpoint{Request: k.req.ID, N: 2, Record: []byte(`{"answered":true}`), TTL: time.Hour}
 				want(t, "an answer", k.Checkpointer().Save(keep), nil)
-				engine.Store = older
+				engine.goBack()
 				if looks {
 					keep.Again = true
 					want(t, "a look", k.Checkpointer().Save(keep), nil)
@@ -524,8 +576,7 @@ func TestAReplicaWhoseStoreGoesBackGoesOnWithItsCalls(t *testing.T) {
 func TestASessionWhoseStoreGoesBackIsSavedStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt, b := stored(), newFake()
-		older := store.NewMemory(10)
-		engine := &rewinding{Store: opt.Store, older: older}
+		engine := newRewinding(opt.Store)
 		opt.Store = alone{engine, true}
 		_, p := servePipe(t, opt, b)
 		p.initialize(mcp.V20250618)
@@ -542,11 +593,11 @@ func TestASessionWhoseStoreGoesBackIsSavedStill(t *testing.T) {
 			synctest.Wait()
 		}
 		began := version()
-		engine.older = nil
+		engine.part()
 		change("debug")
 		change("error")
 		late := version()
-		engine.Store = older
+		engine.goBack()
 		change("warning")
 		if now := version(); late <= began+1 || now <= began {
 			t.Errorf("it began as %d, was %d, and is %d after the store went back", began, late, now)
@@ -572,17 +623,16 @@ func TestACallThatEndedIsNoneInAStoreThatWentBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opt, b := stored(), newFake()
 				opt.Replica, opt.Peers, opt.Retention = homeID, dead{}, retention
-				older := store.NewMemory(10)
-				engine := &rewinding{Store: opt.Store, older: older}
+				engine := newRewinding(opt.Store)
 				tells := &tellTale{Store: engine}
 				opt.Store = tells
 				_, p := servePipe(t, opt, b)
 				p.initialize(mcp.V20250618)
 				ended, waits := p.asked(b), p.asked(b)
-				engine.older = nil
+				engine.part()
 				ended.finish(`{}`)
 				time.Sleep(time.Minute)
-				engine.Store = older
+				engine.goBack()
 				tells.changed("")
 				time.Sleep(time.Second)
 				synctest.Wait()
@@ -605,8 +655,7 @@ func TestWhatIsHereGoesToAStoreThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt, b := stored(), newFake()
 		opt.Replica, opt.Peers = homeID, dead{}
-		older := store.NewMemory(10)
-		engine := &rewinding{Store: opt.Store, older: older}
+		engine := newRewinding(opt.Store)
 		tells := &tellTale{Store: engine}
 		opt.Store = tells
 		_, p := servePipe(t, opt, b)
@@ -625,12 +674,12 @@ func TestWhatIsHereGoesToAStoreThatWentBack(t *testing.T) {
 			return all
 		}
 		before := versions()
-		engine.older = nil
+		engine.part()
 		want(t, "an answer", k.Checkpointer().Save(keep), nil)
 		b.last().setLevel("debug")
 		b.last().push.Changed()
 		synctest.Wait()
-		engine.Store = older
+		engine.goBack()
 		tells.changed("")
 		time.Sleep(time.Second)
 		synctest.Wait()
