@@ -26,6 +26,7 @@ import (
 // the session as of the version that it has seen, and is told when there is a newer one.
 type stored struct {
 	stale    atomic.Bool            // another replica may have changed the record
+	lost     atomic.Bool            // so was the connection to the store: no copy of the record will do
 	deleted  atomic.Bool            // its client ends it here, of which the store tells, too
 	older    atomic.Bool            // what store.Record says of the record
 	takeover sync.Mutex             // one call is taken over at a time
@@ -218,20 +219,19 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	if store.Crowded(k.store) {
 		ctx = store.WithTurn(ctx, store.Turn{Owner: s.account.Owner()})
 	}
+	certain = s.stored.lost.Swap(false) || certain
 	record, version, err := restorer{k}.get(ctx, s.rec.ID, certain)
 	if err != nil {
+		s.stored.lost.Store(certain)
 		return err
 	}
 	if record == nil {
 		return downstream.ErrGone
 	}
-	switch {
-	case version < s.stored.version && !certain: // unless that is a copy
-		return k.refreshLocked(s, true)
-	case version < s.stored.version: // the store has come back without its last moment, and what is here is newer
+	if version < s.stored.version && certain { // the store has come back without its last moment, and what is here is newer
 		s.stored.version, s.stored.behind = version, true
-		return nil
-	case version == s.stored.version:
+	}
+	if version <= s.stored.version {
 		return nil
 	}
 	// Who wrote it may not know of the calls here.
@@ -289,6 +289,7 @@ func (k *keeper) changed(name string) {
 		return
 	}
 	for _, s := range k.names {
+		s.stored.lost.Store(true)
 		k.outdated(s)
 	}
 	select {
