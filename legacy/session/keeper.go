@@ -82,24 +82,20 @@ func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
 		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), uses: make(chan *Session, touchBatch), names: map[string]*Session{}, ending: map[string]*Session{}, unsaved: map[*Session]bool{}, retry: make(chan struct{}, 1), lost: make(chan struct{}, 1),
-		resting: map[*Session]time.Time{},
-		own:     set.opt.Memory.Own(),
+		resting: map[*Session]time.Time{}, own: set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
 	}
 	k.shared = k.store.Watch(k.changed)
 	k.keepUntil(k.ttl()) // what a process before this one has left
 	k.patience, k.lose = context.WithCancel(context.Background())
-	ctx, stop := context.WithCancel(k.patience)
-	k.ctx, k.stop = ctx, stop
-	k.running.Go(func() { k.run(ctx) })
-	if k.shared {
-		k.running.Go(func() { toucher{k}.renewCalls(ctx) })
-	}
+	k.ctx, k.stop = context.WithCancel(k.patience)
+	k.running.Go(func() { k.run(k.ctx) })
+	k.running.Go(func() { toucher{k}.renewCalls(k.ctx) })
 	if k.unloads() {
-		k.running.Go(func() { unloader{k}.unload(ctx) })
+		k.running.Go(func() { unloader{k}.unload(k.ctx) })
 	}
 	if set.opt.Calls != nil {
-		k.running.Go(func() { dues{k}.watchDue(ctx) })
+		k.running.Go(func() { dues{k}.watchDue(k.ctx) })
 	}
 	return k
 }
@@ -422,9 +418,12 @@ func (k *keeper) note(s *Session, unsaved bool) {
 	k.wake()
 }
 
-func (k *keeper) wake() {
+func (k *keeper) wake() { signal(k.retry) }
+
+// signal puts one into a channel that holds one, if there is none.
+func signal(one chan struct{}) {
 	select {
-	case k.retry <- struct{}{}:
+	case one <- struct{}{}:
 	default:
 	}
 }

@@ -38,7 +38,6 @@ type stored struct {
 	auth, principal string
 	base            []byte  // the conversation in that record, where the store is shared
 	gone            bool    // the session ended
-	behind          bool    // the store has come back with an older record
 	unsure          digests // of records that may be in the store since, or come there late
 
 	waiting waitingCalls // which wait to be made again, and where
@@ -147,7 +146,6 @@ func (k *keeper) commitLocked(s *Session) error {
 	switch {
 	case err == nil:
 		s.stored.version++
-		s.stored.behind = false
 		s.stored.older.Store(false)
 		s.stored.auth, s.stored.principal = owner.auth, owner.principal
 		s.stored.unsure = nil
@@ -189,15 +187,11 @@ func (k *keeper) look(s *Session, certain bool) error {
 	if (certain || s.stored.stale.Swap(false)) && !s.stored.gone && s.stored.version > 0 {
 		err = k.refreshLocked(s, certain)
 	}
-	behind := s.stored.behind
 	s.stored.mu.Unlock()
 	k.follow(s, bound)
 	if errors.Is(err, downstream.ErrGone) {
 		k.gone(s)
 		return nil
-	}
-	if behind {
-		k.note(s, true)
 	}
 	k.report("looking at a session", err)
 	return err
@@ -229,7 +223,8 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 		return downstream.ErrGone
 	}
 	if version < s.stored.version && certain { // the store has come back without its last moment, and what is here is newer
-		s.stored.version, s.stored.behind = version, true
+		s.stored.version = version
+		k.note(s, true)
 	}
 	if version <= s.stored.version {
 		return nil
@@ -292,10 +287,7 @@ func (k *keeper) changed(name string) {
 		s.stored.lost.Store(true)
 		k.outdated(s)
 	}
-	select {
-	case k.lost <- struct{}{}:
-	default: // somebody is about to look
-	}
+	signal(k.lost)
 }
 
 // outdated has a session looked at: at once when something is going on in it, or waits to be made
