@@ -46,14 +46,12 @@ func (s *signing) Unwrap() upstream.Caller { return s.Caller }
 
 // Sign implements upstream.Signer.
 func (s *signing) Sign(ctx context.Context, call *upstream.Call) (*upstream.Call, error) {
-	if call.Method != mcp.MethodDiscover {
-		header, err := s.Agent.Authorization(ctx)
-		return with(call, header), err
+	if call.Method == mcp.MethodDiscover {
+		header, _ := s.credentials(ctx, call, time.Now()) // without, the server says that it wants credentials
+		return with(call, header), nil
 	}
-	glancing, cancel := context.WithTimeout(ctx, min(glance, s.Wait))
-	defer cancel()
-	header, _ := s.Agent.Authorization(glancing) // without, the server says that it wants credentials
-	return with(call, header), nil
+	header, err := s.Agent.Authorization(ctx)
+	return with(call, header), err
 }
 
 // maxSignIns bounds how often credentials are got for one request: scopes that come
