@@ -26,7 +26,7 @@ import (
 // the session as of the version that it has seen, and is told when there is a newer one.
 type stored struct {
 	stale    atomic.Bool            // another replica may have changed the record
-	lost     atomic.Bool            // so was the connection to the store: no copy of the record will do
+	lost     atomic.Bool            // the connection to the store was lost since: no copy of the record will do
 	deleted  atomic.Bool            // its client ends it here, of which the store tells, too
 	older    atomic.Bool            // what store.Record says of the record
 	takeover sync.Mutex             // one call is taken over at a time

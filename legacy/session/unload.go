@@ -300,10 +300,7 @@ func (k toucher) removeEnded(s *Session) error {
 		return nil
 	}
 	list, err := s.Glance()
-	for i := range list {
-		if err != nil {
-			return err
-		}
+	for i := 0; i < len(list) && err == nil; i++ {
 		if list[i].Kind == store.Flow && s.streams.HasEnded(streamOf(&list[i])) {
 			err = k.removeIfOurs(s, list[i].ID)
 		}
