@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -125,7 +126,7 @@ func inWords(content []block) []block {
 	return out
 }
 
-func (anthropic) response(body []byte) (*result, error) {
+func (anthropic) response(body []byte, model string) (*result, error) {
 	var r struct {
 		Model      string          `json:"model"`
 		Content    []messagesBlock `json:"content"`
@@ -147,5 +148,5 @@ func (anthropic) response(body []byte) (*result, error) {
 	if known, ok := map[string]string{"end_turn": stopEnd, "stop_sequence": stopSequence, "max_tokens": stopTokens, "tool_use": stopTool}[stop]; ok {
 		stop = known
 	}
-	return finished(content, r.Model, stop)
+	return finished(content, cmp.Or(r.Model, model), stop)
 }

@@ -184,9 +184,6 @@ func finished(content blocks, model, stop string) (*result, error) {
 		}
 		content = blocks{{Type: typeText}} // such as a model that was cut off at once
 	}
-	if model == "" {
-		return nil, errors.New("no model")
-	}
 	return &result{Role: assistant, Content: content, Model: model, StopReason: stop}, nil
 }
 

@@ -62,8 +62,8 @@ type Model struct {
 type api interface {
 	// request makes the HTTP request's path, headers and body.
 	request(s *Settings, model string, p *params) (path string, header http.Header, body any, err error)
-	// response reads the body of a 200.
-	response(body []byte) (*result, error)
+	// response reads the body of a 200. model is who was asked, in case it does not say.
+	response(body []byte, model string) (*result, error)
 }
 
 // transport is of all models.
@@ -124,7 +124,8 @@ func (m *Model) Sample(ctx context.Context, raw []byte, tenant string, spent *Sp
 	if most := whole(m.settings.MaxTokens); p.MaxTokens <= 0 || most > 0 && p.MaxTokens > most {
 		p.MaxTokens = most
 	}
-	path, header, body, err := m.api.request(&m.settings, m.choose(p.ModelPreferences.Hints), p)
+	model := m.choose(p.ModelPreferences.Hints)
+	path, header, body, err := m.api.request(&m.settings, model, p)
 	if err != nil {
 		return nil, &Failure{Reason: err.Error()}
 	}
@@ -135,7 +136,7 @@ func (m *Model) Sample(ctx context.Context, raw []byte, tenant string, spent *Sp
 	if err := held.Grow(values(text) * valueCost); err != nil {
 		return nil, short(err)
 	}
-	res, err := m.api.response(text)
+	res, err := m.api.response(text, model)
 	if err != nil {
 		return nil, &Failure{Reason: "the model's API answered something that is no message", Err: err}
 	}

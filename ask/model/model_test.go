@@ -312,12 +312,15 @@ func TestResultsOfTools(t *testing.T) {
 	}
 }
 
-// Some servers have no arguments for a tool without parameters.
+// Some servers leave out the arguments of a tool without parameters, who they are, and that they
+// stopped for the tool.
 func TestCallsWithoutArguments(t *testing.T) {
-	s := openAI(t, `{"model":"m","choices":[{"message":{"tool_calls":[{"id":"t","type":"function","function":{"name":"now","arguments":""}}]},"finish_reason":"tool_calls"}]}`)
+	s := openAI(t, `{"choices":[{"message":{"tool_calls":[{"id":"t","type":"function","function":{"name":"now","arguments":""}}]},"finish_reason":"stop"}]}`)
 	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(hello), "", nil, new(budget.Hold))
-	if err != nil || !strings.Contains(string(got), `"input":{}`) {
-		t.Errorf("%s, %v", got, err)
+	for _, want := range []string{`"input":{}`, `"model":"small"`, `"stopReason":"toolUse"`} {
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s, %v, without %s", got, err, want)
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func audioFormat(mime string) string {
 	}
 }
 
-func (openAI) response(body []byte) (*result, error) {
+func (openAI) response(body []byte, model string) (*result, error) {
 	var r struct {
 		Model   string `json:"model"`
 		Choices []struct {
@@ -194,5 +194,8 @@ func (openAI) response(body []byte) (*result, error) {
 	if known, ok := map[string]string{"stop": stopEnd, "length": stopTokens, "tool_calls": stopTool}[stop]; ok {
 		stop = known
 	}
-	return finished(content, r.Model, stop)
+	if stop == stopEnd && len(said.ToolCalls) > 0 {
+		stop = stopTool // some servers always say stop
+	}
+	return finished(content, cmp.Or(r.Model, model), stop)
 }
