@@ -96,6 +96,9 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string, trusted
 	case out.Error == nil:
 		return judgeLegacy(ctx, peer, out.Err, out.Silent)
 	}
+	if LegacyRefusal(out.Error.Code) {
+		return judgeLegacy(ctx, peer, out.Error, false)
+	}
 	switch out.Error.Code {
 	case mcp.CodeUnsupportedVersion:
 		v := byVersions(rawjson.Get(out.Error.Data, "supported"), fallback)
@@ -103,13 +106,20 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string, trusted
 			v.Err = fmt.Errorf("the upstream refuses version %s, which it says it supports: %w", v.Version, out.Error)
 		}
 		return v
-	case mcp.CodeHeaderMismatch, mcp.CodeMissingCapability:
-		return Verdict{Era: Modern, Err: fmt.Errorf("the upstream refused server/discover: %w", out.Error)}
 	case jsonrpc.CodeInternal:
 		return doubtful(fmt.Errorf("the upstream failed to answer server/discover: %w", out.Error))
 	}
-	// Legacy servers refuse the unknown method with whatever code they like.
-	return judgeLegacy(ctx, peer, out.Error, false)
+	return Verdict{Era: Modern, Err: fmt.Errorf("the upstream refused server/discover: %w", out.Error)}
+}
+
+// LegacyRefusal reports whether a server that answers server/discover with this error code shows that it is of the legacy
+// era: those refuse the unknown method with whatever they like but for the codes that are the modern era's own, and failures.
+func LegacyRefusal(code int) bool {
+	switch code {
+	case mcp.CodeUnsupportedVersion, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, jsonrpc.CodeInternal:
+		return false
+	}
+	return true
 }
 
 // judgeDoubtful judges a failure that stands unless the peer says that it is a legacy server.

@@ -2,7 +2,10 @@ package mount
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/bridge/catalog"
@@ -11,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/stdio"
@@ -25,10 +29,47 @@ type children struct {
 	places *relay.Places
 
 	gate *gate.Gate // processes until they have ended
+
+	common   *stdio.Client // the process that is asked what the command is
+	verdicts *verdicts     // what it has said
+	doubted  atomic.Int64  // when that was doubted last, in Unix nanoseconds
 }
 
-func newChildren(common *bridge.Bridge, opt *Options, places *relay.Places) *children {
-	return &children{Bridge: common, opt: *opt, places: places, gate: gate.New()}
+func newChildren(common *bridge.Bridge, l *local) *children {
+	return &children{Bridge: common, opt: *l.opt, places: l.places, gate: gate.New(), common: l.stdio, verdicts: l.verdicts}
+}
+
+// doubt has another process asked what the command is, since that of a session has shown to be of an older revision:
+// each starts the version that is installed at the time.
+func (c *children) doubt() {
+	now, last := time.Now().UnixNano(), c.doubted.Load()
+	if now-last < int64(lookPause) || !c.doubted.CompareAndSwap(last, now) {
+		return
+	}
+	c.common.Retire()
+	c.verdicts.prober.Forget()
+	c.opt.other.give()
+}
+
+// witness is the Caller of a session's own process.
+type witness struct {
+	upstream.Caller
+	legacy func() // called when it has shown to be a legacy server
+}
+
+var _ upstream.Wrapper = (*witness)(nil)
+
+// Unwrap implements upstream.Wrapper.
+func (w *witness) Unwrap() upstream.Caller { return w.Caller }
+
+// Do implements upstream.Caller.
+func (w *witness) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	answer, err := w.Caller.Do(ctx, call, notify)
+	if failure, _ := errors.AsType[*upstream.Failure](err); failure != nil && failure.Cause == upstream.NotModern ||
+		err == nil && call.Method == mcp.MethodDiscover && answer.Error != nil && negotiate.LegacyRefusal(answer.Error.Code) {
+		w.legacy()
+	}
+	return answer, err
 }
 
 // Open implements downstream.Backend: it starts a process for the session.
@@ -59,6 +100,9 @@ func (c *children) house(caller downstream.Caller, open func(*child) (downstream
 	}
 	conv, err := open(own)
 	if err != nil {
+		if own.legacy.Load() {
+			err = &outdated{err}
+		}
 		go own.end(release)
 		return nil, err
 	}
@@ -83,7 +127,13 @@ func (c *children) acquire(tenant string) (release func(), err error) {
 type child struct {
 	*bridge.Bridge
 	process upstream.Caller
+	legacy  atomic.Bool // it has shown to be a legacy server
 }
+
+// outdated is why a session does not open whose process shows that the command is no modern server any more.
+type outdated struct{ error }
+
+func (o *outdated) Unwrap() error { return o.error }
 
 func (c *children) start(account *budget.Account) (*child, error) {
 	run := c.opt.Command.Stdio
@@ -92,10 +142,11 @@ func (c *children) start(account *budget.Account) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt := c.opt.Bridge
-	opt.Upstream = &admitting{c.opt.Draft.Caller(process), c.opt.Legacy.Turns, nil, true} // how many there are is bounded
+	own, opt := &child{process: process}, c.opt.Bridge
+	opt.Upstream = &admitting{&witness{c.opt.Draft.Caller(process), func() { own.legacy.Store(true); c.doubt() }}, c.opt.Legacy.Turns, nil, true} // how many there are is bounded
 	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)), account)
-	return &child{bridge.New(opt), process}, nil
+	own.Bridge = bridge.New(opt)
+	return own, nil
 }
 
 func (c *child) end(release func()) {

@@ -49,9 +49,9 @@ func (h *handover) Open(ctx context.Context, caller downstream.Caller, req jsonr
 	if !h.verdicts.relays(ctx, caller, req.Params) {
 		return h.translate(ctx, caller, req, push)
 	}
-	conv, result, err := h.relay.Open(ctx, caller, req, push)
+	conv, result, err := h.connect(ctx, caller, req, push, was)
 	if err == nil {
-		return h.enlist(&relying{Conversation: conv, push: push, relayed: true}, was), result, nil
+		return conv, result, nil
 	}
 	h.verdicts.prober.Forget() // perhaps it is another server by now
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && provesModern(refused.Code) && !h.verdicts.relays(ctx, caller, req.Params) {
@@ -66,10 +66,21 @@ func provesModern(code int) bool {
 	return code == mcp.CodeUnsupportedVersion || code == jsonrpc.CodeMethodNotFound
 }
 
+// connect opens a session that is relayed; was is what was known of the server before that.
+func (h *handover) connect(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher, was bool) (downstream.Conversation, []byte, error) {
+	conv, result, err := h.relay.Open(ctx, caller, req, push)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.enlist(&relying{Conversation: conv, push: push, relayed: true}, was), result, nil
+}
+
 func (h *handover) translate(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	unseen, was := h.verdicts.unseen.Load(), h.verdicts.legacyOnly.Load() // before anything else can look at the server
 	conv, result, err := h.Backend.Open(ctx, caller, req, push)
 	switch {
+	case errors.As(err, new(*outdated)) && h.verdicts.relays(ctx, caller, req.Params):
+		return h.connect(ctx, caller, req, push, h.verdicts.legacyOnly.Load())
 	case err != nil:
 		return conv, result, err
 	case unseen:

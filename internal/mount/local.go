@@ -94,7 +94,7 @@ func (l *local) asModern() http.Handler { return l.proxy }
 func (l *local) backend(b *bridge.Bridge, _ *Mount) downstream.Backend {
 	inner := downstream.Backend(&shared{Bridge: b, logs: l.logs})
 	if l.opt.Command.PerSession > 0 {
-		l.children = newChildren(b, l.opt, l.places)
+		l.children = newChildren(b, l)
 		inner = l.children
 	}
 	l.handover = newHandover(inner, l.verdicts, &relay.Process{Options: l.opt.Command.Stdio, Places: l.places}, l.opt, nil)

@@ -33,8 +33,9 @@ const (
 	sdkModern = "sdk modern"
 	sdkLegacy = "sdk legacy"
 	sdkDual   = "sdk dual-era"
-	parrot    = "parrot"  // a legacy one that says what it was told
-	browser   = "browser" // no server: one whose person agrees to everything
+	parrot    = "parrot"     // a legacy one that says what it was told
+	browser   = "browser"    // no server: one whose person agrees to everything
+	installed = "installed " // and the name of a file that has the mode
 )
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
@@ -43,6 +44,10 @@ const (
 // "log" logs before it answers, "vendor" says what is of no request, "never" has no answer, "together"
 // answers two calls at once.
 func actAsProcess(mode string) {
+	if name, ok := strings.CutPrefix(mode, installed); ok {
+		text, _ := os.ReadFile(name)
+		mode = string(text)
+	}
 	switch mode {
 	case browser:
 		if resp, err := http.Get(os.Args[1]); err == nil {

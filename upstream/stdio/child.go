@@ -12,17 +12,22 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // child is one run of a server process that answers requests.
 type child struct {
 	*pipe
 	*process
-	run    uint64        // counts those of its client
-	served atomic.Bool   // it has answered something, so it did not crash at its start
-	modern atomic.Bool   // it has answered server/discover
-	ours   atomic.Bool   // the bridge ends it for a reason of its own: nobody's request is to blame
-	ready  chan struct{} // closed when it may be given requests; nil: from the start
+	fallback upstream.Fallback
+	run      uint64        // counts those of its client
+	served   atomic.Bool   // it has answered something, so it did not crash at its start
+	modern   atomic.Bool   // it has answered server/discover
+	legacy   atomic.Bool   // it has refused that, as servers of that era do: nothing else is for it
+	ours     atomic.Bool   // the bridge ends it for a reason of its own: nobody's request is to blame
+	ready    chan struct{} // closed when it may be given requests; nil: from the start
 	// left are those that have left something with it that nobody waits for: notifications, and
 	// requests that were given up. Guarded by the client's lock.
 	left map[suspect]struct{}
@@ -39,7 +44,7 @@ func startChild(opt *Options) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &child{pipe: p, process: run}, nil
+	return &child{pipe: p, process: run, fallback: opt.Fallback}, nil
 }
 
 // alive reports whether the child takes requests.
@@ -74,8 +79,25 @@ func (c *child) greet(limit time.Duration) {
 	defer cancel()
 	if ans, err := c.do(ctx, ownDiscover(), sink{}); err == nil { // any answer will do
 		c.served.Store(true)
-		c.modern.Store(ans.Error == nil)
+		c.introduced(ans)
 	}
+}
+
+// introduced learns what a child is from its answer to server/discover.
+func (c *child) introduced(ans *upstream.Answer) {
+	c.modern.Store(ans.Error == nil)
+	said := upstream.Answer{Error: ans.Error}
+	said.Settle(c.fallback, 0)
+	c.legacy.Store(said.Error != nil && negotiate.LegacyRefusal(said.Error.Code))
+}
+
+// foreign returns why a child that came in the place of a modern one gets nothing that was meant for that. It
+// might execute it: many servers do so without a session, and without a look at what a person decided.
+func (c *child) foreign() error {
+	if !c.legacy.Load() {
+		return nil
+	}
+	return &upstream.Failure{Cause: upstream.NotModern, Detail: "the command was started again and is a server of an older revision by now; the request was not given to it"}
 }
 
 // speech is what goes over the pipes of a process.

@@ -140,6 +140,9 @@ func (s *Client) Notify(ctx context.Context, call *upstream.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := c.foreign(); err != nil {
+		return err
+	}
 	s.leave(c, call)
 	return c.tell(ctx, s.opt.Account, transport.EndLine(jsonrpc.AppendNotification(nil, call.Method, call.Params)), new(inorder.Link), call.Link)
 }
@@ -166,6 +169,9 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.foreign(); err != nil && req.call.Method != mcp.MethodDiscover {
+		return c, nil, err
+	}
 	begun := to.begun()
 	ans, err := c.do(ctx, req, to)
 	switch {
@@ -173,13 +179,41 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	case err != nil:
 		s.broke(c, req.call, err)
 	case req.call.Method == mcp.MethodDiscover:
-		c.modern.Store(ans.Error == nil)
+		c.introduced(ans)
 		s.answers.Store(true)
 		fallthrough
 	default:
 		c.served.Store(true)
 	}
 	return c, ans, err
+}
+
+// retiring is how long a process that was retired may take for what it was given before.
+const retiring = 30 * time.Second
+
+// Retire has the next request start another process, as when the command is another version by now.
+func (s *Client) Retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.child
+	if c == nil || s.ctx.Err() != nil {
+		return
+	}
+	s.child = nil
+	c.ours.Store(true)
+	s.ending.Go(func() {
+		defer c.stop()
+		if len(c.calls()) == 0 {
+			return
+		}
+		late := time.NewTimer(retiring)
+		defer late.Stop()
+		select {
+		case <-late.C:
+		case <-c.ended:
+		case <-s.ctx.Done():
+		}
+	})
 }
 
 // Signs reports that a server which does not answer server/discover is a legacy one (E-45), unless it

@@ -1,0 +1,66 @@
+package mount
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// install has processes start in another mode from now on.
+func install(t *testing.T, version, mode string) {
+	t.Helper()
+	if err := os.WriteFile(version, []byte(mode), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A command whose next process is an older version, which is a legacy server, gets nothing of the sessions of the
+// bridge: it might run it. They end, and clients that begin anew are relayed, also where each has a process and the
+// one that is asked what the command is goes on in the newer version.
+func TestAnOlderVersionOfACommandGetsNothingOfTheSessionsBefore_A32(t *testing.T) {
+	for name, perSession := range map[string]int{"shared": 0, "a process for each session": 3} {
+		t.Run(name, func(t *testing.T) {
+			version := filepath.Join(t.TempDir(), "version")
+			install(t, version, good)
+			_, url := serve(t, process(t, installed+version, perSession))
+			a, b := session(t, url), session(t, url)
+			pidOf(t, url, b)
+			install(t, version, parrot)
+			if _, body := post(t, url, a, call("crash")); !strings.Contains(body, "exit status 3") {
+				t.Fatal(body)
+			}
+			ctx := patience(t)
+			for status := 0; status != http.StatusNotFound; {
+				var body string
+				if status, body = post(t, url, a, call("decided")); strings.Contains(body, "said") {
+					t.Fatalf("the older version gets the call: %s", body)
+				}
+				if ctx.Err() != nil {
+					t.Fatal("the session does not end")
+				}
+			}
+			for range 2 {
+				if id, body := initialize(t, url, "2025-06-18", `{}`); id == "" || !strings.Contains(body, "said") {
+					t.Errorf("a client that begins anew gets %s", body)
+				}
+			}
+		})
+	}
+}
+
+// Where nobody's process has ended, the first client that gets one of the older version shows it.
+func TestASessionWhoseProcessIsAnOlderVersionIsRelayed_A16(t *testing.T) {
+	version := filepath.Join(t.TempDir(), "version")
+	install(t, version, good)
+	_, url := serve(t, process(t, installed+version, 3))
+	a := session(t, url)
+	install(t, version, parrot)
+	if id, body := initialize(t, url, "2025-06-18", `{}`); id == "" || !strings.Contains(body, "said") {
+		t.Errorf("it gets %s", body)
+	}
+	if status, body := post(t, url, a, call("pid")); status != http.StatusNotFound {
+		t.Errorf("the session before gets %d %s", status, body)
+	}
+}
