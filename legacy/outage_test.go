@@ -277,7 +277,8 @@ func TestARemovalThatWasMadeUnheardIsNoOtherReplicas(t *testing.T) {
 	}
 }
 
-// TestARemovalByAnotherReplicaCounts: it ended a call whose last word the store did not take here. Nothing was removed here, so the answer goes.
+// TestARemovalByAnotherReplicaCounts: it ended a call whose last word the store did not take here, and says in the place of its record that
+// there is nothing to say.
 func TestARemovalByAnotherReplicaCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt, b := stored(), newFake()
@@ -298,7 +299,8 @@ func TestARemovalByAnotherReplicaCounts(t *testing.T) {
 		}
 		for _, r := range page.Records {
 			if r.Kind == store.Flow {
-				want(t, "its removal", s.Store.Commit(t.Context(), r.Session, store.Change{Kind: r.Kind, ID: r.ID, Replaces: store.Any, Delete: true}), nil)
+				nothing := fmt.Appendf(nil, `{"v":2,"stream":%s,"over":true}`+"\n", r.ID)
+				want(t, "its removal", s.Store.Commit(t.Context(), r.Session, store.Change{Kind: r.Kind, ID: r.ID, Replaces: store.Any, TTL: time.Hour, Value: nothing}), nil)
 			}
 		}
 		s.away.Store(false)

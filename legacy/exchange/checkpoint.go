@@ -20,6 +20,7 @@ type storedCall struct {
 	mu      sync.Mutex // one save at a time
 	id      string     // of the record in the store, once there was one
 	version uint64     // of it
+	at      time.Time  // when the store took that, by the clock on the wall, which goes on while the machine sleeps
 	unsure  bool       // the store may have a newer one than that, or one at all
 	removed bool       // the store may have removed it, though it failed as it was to
 	n       uint64     // of the newest flow

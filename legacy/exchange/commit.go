@@ -44,12 +44,12 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 		err := ex.session.ChangeCalls(record)
 		if err == nil {
 			sc.version++
-			sc.unsure = false
+			sc.at, sc.unsure = time.Now().Round(0), false
 			return nil
 		}
 		if errors.Is(err, downstream.ErrGone) {
 			made := false
-			made, err = sc.reclaim(ex, last)
+			made, err = sc.reclaim(ex, last, record.Delete)
 			switch {
 			case made || errors.Is(err, downstream.ErrGone):
 				return err
@@ -75,25 +75,16 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 // reclaim looks why the record is not the expected one. A change was made, and the store could
 // not say so any more, where the record is the one that follows it: another replica that has
 // taken the call over says so in that one, and has its own last word in a later one.
-func (sc *storedCall) reclaim(ex *Exchange, last bool) (made bool, err error) {
+func (sc *storedCall) reclaim(ex *Exchange, last, remove bool) (made bool, err error) {
 	found, err := Find(ex.session, Meant{Stream: sc.record.Stream, Is: isFlow, Owed: true})
 	defer found.Over()
 	switch {
 	case err != nil:
 		return false, err
-	case found == nil && last:
-		removed := sc.removed
-		if !removed {
-			removed, err = ex.session.Vanished() // with all its calls, so that nobody else has this one
-		}
-		if removed || err != nil {
-			return removed, err
-		}
-		return false, downstream.ErrGone
-	case found == nil: // its session was ended, perhaps while the change was on its way
-		sc.kept.Release()
-		sc.room = 0
-		return false, downstream.ErrGone
+	case found == nil && last && sc.removed:
+		return true, nil
+	case found == nil:
+		return sc.missing(ex, last, remove)
 	case found.version < sc.version && found.Waits():
 		// The store has come back without its last moment. What this replica knows of the call is newer, also where it had just
 		// taken it over: a question that was answered is not to wait once more.
@@ -106,4 +97,28 @@ func (sc *storedCall) reclaim(ex *Exchange, last bool) (made bool, err error) {
 	}
 	sc.version = found.version
 	return false, nil
+}
+
+// missing says what becomes of a change to a record that is not there.
+func (sc *storedCall) missing(ex *Exchange, last, remove bool) (made bool, err error) {
+	switch vanished, err := ex.session.Vanished(); {
+	case err != nil:
+		return false, err
+	case vanished && last: // with all its calls, so that nobody else has this one
+		return true, nil
+	case !vanished && sc.isLost(ex):
+		sc.version = 0
+		return remove, nil
+	}
+	sc.kept.Release() // its session was ended, perhaps while the change was on its way
+	sc.room = 0
+	return false, downstream.ErrGone
+}
+
+// isLost reports whether a record that is not there, though its session is, can only be one that the store has lost: it has come back
+// without its last moment, in which the call asked for the first time. What another replica comes to say of a call that it has taken over
+// is there for longer.
+func (sc *storedCall) isLost(ex *Exchange) bool {
+	now := time.Now().Round(0)
+	return sc.version > 0 && now.Before(sc.at.Add(ex.end.opt.Retention/2)) && now.Before(sc.expires)
 }

@@ -15,10 +15,10 @@ import (
 // removeLater removes, in the background, what the store could not remove when the call ended: whoever
 // answers its question would have the call go on. It ends with the record and with the process. slow says that the store hung.
 func (sc *storedCall) removeLater(ex *Exchange, slow bool) {
-	rest := &storedCall{version: sc.version, unsure: sc.unsure, removed: sc.removed, record: callRecord{Stream: sc.record.Stream}, kept: sc.kept}
+	rest := &storedCall{version: sc.version, at: sc.at, back: sc.back, expires: sc.expires, unsure: sc.unsure, removed: sc.removed, record: callRecord{Stream: sc.record.Stream}, kept: sc.kept}
 	of := &Exchange{end: ex.end, session: ex.session} // without what the call held
 	was := weak.Make(ex.stream.Load())                // which the session keeps for as long as it is there to be found
-	tried := ex.session.Later(&session.LateCall{Request: sc.record.Request, Asked: sc.version > 0, Slow: slow, Within: time.Until(sc.expires), Remove: func(stop func() bool) bool {
+	tried := ex.session.Later(&session.LateCall{Request: sc.record.Request, Stream: sc.record.Stream, Asked: sc.version > 0, Slow: slow, Within: time.Until(sc.expires), Remove: func(stop func() bool) bool {
 		err := rest.remove(of, waiting{over: stop, long: true, again: true})
 		gone := errors.Is(err, downstream.ErrGone)
 		if err == nil || gone {
@@ -35,14 +35,18 @@ func (sc *storedCall) removeLater(ex *Exchange, slow bool) {
 }
 
 // remove removes the record. Where nobody knows whether there is one its place is taken for a while: it may be made
-// late, when nobody waits for it any more, and whoever came across it would ask what nobody asks any more.
+// late, when nobody waits for it any more, and whoever came across it would ask what nobody asks any more. So is that of a call that
+// was taken over: the replica that had it may live, and is not to take it for one that the store has lost.
 func (sc *storedCall) remove(ex *Exchange, w waiting) error {
-	if sc.version > 0 || !ex.session.Shared() {
+	nothing, ttl := callRecord{V: callRecordVersion, Stream: sc.record.Stream, Over: true}, taken
+	switch {
+	case !ex.session.Shared() || sc.version > 0 && sc.back.IsZero():
 		return sc.commit(ex, w, store.Change{Delete: true}, true)
+	case sc.version > 0:
+		ttl = max(taken, ex.end.opt.Retention)
 	}
-	nothing := callRecord{V: callRecordVersion, Stream: sc.record.Stream, Over: true}
 	return nothing.written(func(value []byte) error {
-		return sc.commit(ex, w, store.Change{TTL: taken, Value: value}, true)
+		return sc.commit(ex, w, store.Change{TTL: ttl, Value: value}, true)
 	})
 }
 

@@ -218,7 +218,7 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 		return err
 	}
 	ex := &Exchange{end: e, session: s, of: record.Of, unproven: s.IsVisitor(record.Of), accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
-	ex.stored = &storedCall{version: c.version + 1, record: *record, back: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
+	ex.stored = &storedCall{version: c.version + 1, at: time.Now().Round(0), record: *record, back: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
 		kept: s.Room().Find(cmp.Or(record.Payer, s.Payer()), record.size(), c.ttl)}
 	ex.stored.hold.Charge(record.size()) // it was judged as it was read
 	ex.stream.Store(s.Streams().BringBack(record.Stream, record.Of, record.events(), record.Last))

@@ -11,6 +11,7 @@ import (
 // LateCall is a call that has ended, and that the store may have still, since it did not take the end.
 type LateCall struct {
 	Request jsonrpc.ID    // the client's id of it
+	Stream  uint64        // number of its stream
 	Asked   bool          // its question was kept, and left: whoever answers it would have the call go on
 	Slow    bool          // the store hung when it was to take the end
 	Within  time.Duration // how long its record lasts at most
@@ -71,7 +72,7 @@ func (s *Session) Later(c *LateCall) bool {
 		c.hold.Release()
 		return false
 	}
-	s.stored.setLate(c.Request, 1)
+	s.stored.addLate(c)
 	remover{k}.begin(q)
 	return true
 }
@@ -160,5 +161,5 @@ func (l *lateCalls) settled(c *LateCall) {
 	}
 	l.mu.Unlock()
 	c.hold.Release()
-	c.session.stored.setLate(c.Request, -1)
+	c.session.stored.removeLate(c)
 }

@@ -52,18 +52,18 @@ func readSession(r *store.Record) (*sessionRecord, error) {
 	return record, nil
 }
 
-// digests are of records of which a session does not know whether they were made.
+// digests are of records of one session, the latest last.
 type digests []digest
 
-// mostUnsure bounds them.
-const mostUnsure = 16
+// mostDigests bounds them.
+const mostDigests = 16
 
 // with adds that of another record.
-func (d digests) with(value []byte) digests {
-	if len(d) == mostUnsure {
+func (d digests) with(sum digest) digests {
+	if len(d) == mostDigests {
 		d = d[1:]
 	}
-	return append(d, sha256.Sum256(value))
+	return append(d, sum)
 }
 
 // ReadRecord tells the people who run the bridge what a session's record says of it: not its id, which is a

@@ -68,7 +68,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})
 	}
 	s.stored.readLocked(version, record)
-	k.rememberLocked(s, record.Conversation)
+	k.rememberLocked(s, record.Conversation, record.sum)
 	s.stored.waiting.adopt(record.Waiting)
 	s.stored.span.written(time.Now().Add(record.ttl))
 	first := k.number()

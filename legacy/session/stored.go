@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type stored struct {
 	// auth and principal are what that record has the session bound to.
 	auth, principal string
 	base            []byte  // the conversation in that record, where the store is shared
+	known           digests // of that record and of those before it that were seen here; as well
 	gone            bool    // the session ended
 	unsure          digests // of records that may be in the store since, or come there late
 
@@ -51,7 +53,8 @@ type stored struct {
 	span  span
 
 	lateMu sync.Mutex
-	late   map[jsonrpc.ID]int // calls that have ended, and the store has still
+	late   map[jsonrpc.ID]int  // calls that have ended, and the store has still
+	ending map[uint64]struct{} // their streams
 
 	doubts  int           // calls of which nobody knows what the store has
 	settled chan struct{} // closed when there are none any more; nil: nobody waits for that
@@ -149,12 +152,19 @@ func (k *keeper) commitLocked(s *Session) error {
 		s.stored.older.Store(false)
 		s.stored.auth, s.stored.principal = owner.auth, owner.principal
 		s.stored.unsure = nil
-		k.rememberLocked(s, conversation)
+		k.rememberLocked(s, conversation, sha256.Sum256(value))
 		k.lengthen(s, s.stored.span.written(began.Add(ttl)))
 	case !conflict && !errors.Is(err, store.ErrUnreachable):
-		s.stored.unsure = s.stored.unsure.with(value)
+		s.stored.unsure = s.stored.unsure.with(sha256.Sum256(value))
 	}
 	return err
+}
+
+// isNewer reports whether a record of this version is older than what is known of it.
+func (s *stored) isNewer(version uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return version < s.version
 }
 
 // readLocked notes which record the session is as of.
@@ -163,9 +173,9 @@ func (s *stored) readLocked(version uint64, record *sessionRecord) {
 	s.older.Store(record.older)
 }
 
-func (k *keeper) rememberLocked(s *Session, conversation []byte) {
+func (k *keeper) rememberLocked(s *Session, conversation []byte, sum digest) {
 	if k.shared {
-		s.stored.base = conversation
+		s.stored.base, s.stored.known = conversation, s.stored.known.with(sum)
 	}
 }
 
@@ -216,24 +226,22 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	certain = s.stored.lost.Swap(false) || certain
 	record, version, err := restorer{k}.get(ctx, s.rec.ID, certain)
 	if err != nil {
-		s.stored.lost.Store(certain)
+		if certain {
+			s.stored.lost.Store(true)
+		}
 		return err
 	}
 	if record == nil {
 		return downstream.ErrGone
 	}
-	if version < s.stored.version && certain { // the store has come back without its last moment, and what is here is newer
-		s.stored.version = version
-		k.note(s, true)
-	}
-	if version <= s.stored.version {
+	if version <= s.stored.version && (!certain || k.isKnownLocked(s, record, version)) {
 		return nil
 	}
 	// Who wrote it may not know of the calls here.
 	k.lengthen(s, s.stored.span.written(time.Now().Add(record.ttl)))
 	if slices.Contains(s.stored.unsure, record.sum) { // which is no change of another replica's
 		s.stored.version, s.stored.unsure = version, nil
-		k.rememberLocked(s, record.Conversation)
+		k.rememberLocked(s, record.Conversation, record.sum)
 		return nil
 	}
 	if !bytes.Equal(record.Conversation, s.stored.base) {
@@ -247,8 +255,23 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1, record.Also})
 	}
 	s.stored.readLocked(version, record)
-	k.rememberLocked(s, record.Conversation)
+	k.rememberLocked(s, record.Conversation, record.sum)
 	return nil
+}
+
+// isKnownLocked reports whether a record of no higher version than that which is known is this one, or one from which it came: the
+// store has come back without its last moment then, and what is here is newer. Any other was written since by another replica.
+func (k *keeper) isKnownLocked(s *Session, record *sessionRecord, version uint64) bool {
+	at := slices.Index(s.stored.known, record.sum)
+	if !k.shared || at < 0 {
+		return !k.shared
+	}
+	s.stored.version = version
+	if at < len(s.stored.known)-1 {
+		s.stored.base, s.stored.known = record.Conversation, s.stored.known[:at+1]
+		k.note(s, true)
+	}
+	return true
 }
 
 // watch has the session told from now on when its record changes, and looks whether that

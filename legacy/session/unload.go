@@ -276,8 +276,8 @@ func (k toucher) renewCalls(ctx context.Context) {
 		began := time.Now()
 		k.set.Renew()
 		for _, use := range k.set.table.All() {
-			if s := use.Value; s.stored != nil && ctx.Err() == nil {
-				k.report("looking for calls that have ended", k.removeEnded(s))
+			if s := use.Value; s.stored != nil && k.compare(s) != nil {
+				break // the connection will have been lost once more
 			}
 		}
 		select {
@@ -294,18 +294,23 @@ const (
 	renewShare = 10
 )
 
-// removeEnded removes the calls of a session that wait in the store and have ended here.
-func (k toucher) removeEnded(s *Session) error {
-	if k.set.opt.Calls == nil {
-		return nil
-	}
+// compare has a session that is newer here than in the store kept once more, and removes its calls that wait in the store and have
+// ended here. The error is that nobody knows what the store has.
+func (k toucher) compare(s *Session) error {
 	list, err := s.Glance()
-	for i := 0; i < len(list) && err == nil; i++ {
-		if list[i].Kind == store.Flow && s.streams.HasEnded(streamOf(&list[i])) {
-			err = k.removeIfOurs(s, list[i].ID)
+	if err != nil {
+		k.report("comparing a session", err)
+		return err
+	}
+	for i := range list {
+		switch r := &list[i]; {
+		case r.Kind == store.Session && s.stored.isNewer(r.Version):
+			_ = k.look(s, true) // the log tells of failures
+		case r.Kind == store.Flow && k.set.opt.Calls != nil && s.streams.HasEnded(streamOf(r)) && !s.stored.isEnding(streamOf(r)):
+			k.report("removing a call that has ended", k.removeIfOurs(s, r.ID))
 		}
 	}
-	return err
+	return nil
 }
 
 // removeIfOurs removes a call unless it is its last word that is there, or another replica's.
