@@ -96,7 +96,10 @@ type telling struct {
 	changed func(string)
 }
 
-func (m *telling) Watch(changed func(string)) bool { m.changed = changed; return m.Monitored.Watch(changed) }
+func (m *telling) Watch(changed func(string)) bool {
+	m.changed = changed
+	return m.Monitored.Watch(changed)
+}
 
 // The store went back behind a change of B's; A, which never heard of that, changes the session, whose record has the number then that B
 // knows from the lost moment.

@@ -423,3 +423,40 @@ func TestALegacyServerHasAsLongAsItsProbe(t *testing.T) {
 		}
 	})
 }
+
+// Failures that lie apart are none of one endeavour: each is waited out.
+func TestFailuresADayApartAreWaitedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := discover(`"2026-07-28","2025-11-25"`, "")
+		f := &fake{outcome: both, legacy: []string{"2025-11-25"}}
+		p := NewProber(Options{})
+		if v := p.Again(t.Context(), "", f); v.Era != Dual {
+			t.Fatal(v)
+		}
+		for range 2 {
+			f.outcome = Outcome{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal}}
+			if v := p.Again(t.Context(), "", f); v.Era != Unknown {
+				t.Errorf("%+v", v)
+			}
+			f.outcome = both
+			time.Sleep(24 * time.Hour) // with sessions that are open all the time, and reach, which sees that it is well
+		}
+	})
+}
+
+// A client whose own credentials fail at a server of both eras has what everybody knows of it forgotten.
+func TestOneClientsFailuresCostNoTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := &fake{outcome: discover(`"2026-07-28","2025-11-25"`, ""), legacy: []string{"2025-11-25"}}
+		bad := &fake{outcome: Outcome{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal}}, legacy: []string{"2025-11-25"}}
+		p := NewProber(Options{})
+		p.Again(t.Context(), "", both)
+		p.Again(t.Context(), "bad", bad)
+		time.Sleep(standsFor)
+		p.Again(t.Context(), "bad", bad)
+		both.outcome = bad.outcome // for a moment, a minute after it was well
+		if v := p.Again(t.Context(), "", both); v.Era != Unknown {
+			t.Errorf("the others: %+v", v)
+		}
+	})
+}

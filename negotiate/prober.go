@@ -37,6 +37,9 @@ type Options struct {
 	// 2026-07-28, from the versions that it offers, a JSON array; "" for none.
 	// nil refuses all of them (I-8).
 	Fallback func(offered []byte) string
+	// Guessed reports whether a result of server/discover was made up where the server could not be asked, which proves nothing;
+	// nil: none is.
+	Guessed func(result []byte) bool
 	// MinTTL and MaxTTL bound how long a verdict is served from the cache,
 	// whatever ttlMs says. MinTTL 0 asks afresh when the server gave no TTL.
 	MinTTL, MaxTTL time.Duration
@@ -87,8 +90,8 @@ func (p *Prober) Again(ctx context.Context, principal string, peer Peer) Verdict
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Timeout)
 		defer cancel()
 		_, epoch, _ := p.verdicts.Get(principal, struct{}{})
-		v := judge(ctx, peer, p.opt.Fallback, p.trust.stands)
-		p.trust.learn(&v)
+		v := judge(ctx, peer, p.opt.Fallback, func() bool { return p.trust.stands(principal == "") })
+		p.learn(&v, principal == "")
 		v.Generation = p.judged.Add(1)
 		if errors.Is(v.Err, context.DeadlineExceeded) {
 			v.Err = &late{v.Err, p.opt.Timeout, p.opt.Setting}
@@ -147,27 +150,52 @@ func (p *Prober) ttl(v *Verdict) time.Duration {
 // takes it, which has come in its place: one that serves both eras answers initialize while it fails.
 const standsFor = time.Minute
 
+// lapsesAfter is how long ago a failure is none of the same endeavour any more.
+const lapsesAfter = 10 * standsFor
+
 // trust is what a server has proved before it fails.
 type trust struct {
 	mu     sync.Mutex
-	modern bool      // by its latest verdict
-	failed time.Time // first since then; zero: it has not
+	modern bool // it has proved to be
+	// It fails for who asks in nobody's name, and for single clients, whose own credentials may be why.
+	own, others failing
 }
+
+// failing is since when a server fails; zero: it has not since it was last seen to be well.
+type failing struct{ since, latest time.Time }
 
 // stands reports, when the server fails, whether it counts as modern still.
-func (t *trust) stands() bool {
+func (t *trust) stands(own bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.failed.IsZero() {
-		t.failed = time.Now()
+	of, now := &t.others, time.Now()
+	if own {
+		of = &t.own
 	}
-	return t.modern && time.Since(t.failed) < standsFor
+	if of.since.IsZero() || now.Sub(of.latest) > lapsesAfter {
+		of.since = now
+	}
+	of.latest = now
+	return t.modern && now.Sub(of.since) < standsFor
 }
 
-func (t *trust) learn(v *Verdict) {
+// set notes what a server has proved.
+func (t *trust) set(modern bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if v.Err == nil || v.Proven() == Legacy {
-		t.modern, t.failed = v.Err == nil, time.Time{}
+	t.modern, t.own, t.others = modern, failing{}, failing{}
+}
+
+// learn has a verdict count as proof. That a server is no modern one it proves to who asks in nobody's name: for a
+// single client it may only fail.
+func (p *Prober) learn(v *Verdict, own bool) {
+	switch {
+	case v.Err == nil && (p.opt.Guessed == nil || !p.opt.Guessed(v.Discover)):
+		p.trust.set(true)
+	case v.Proven() == Legacy && own:
+		p.trust.set(false)
 	}
 }
+
+// Well notes that the server has answered server/discover as a modern one does, to somebody else.
+func (p *Prober) Well() { p.trust.set(true) }

@@ -3,6 +3,7 @@ package mount
 import (
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/negotiate"
 )
 
@@ -26,7 +27,7 @@ const (
 // probeOptions fills in what Options leaves to the mount.
 func probeOptions(opt *Options) negotiate.Options {
 	probe := opt.Probe
-	probe.Fallback = opt.Draft.Version
+	probe.Fallback, probe.Guessed = opt.Draft.Version, signin.Guessed
 	process := opt.Caller != nil || opt.Command != nil
 	if probe.MinTTL == 0 {
 		probe.MinTTL = defaultMinTTL

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -37,9 +38,19 @@ func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) e
 		return failure
 	}
 	modern := err == nil && answer.Error == nil
+	if modern && !signin.Guessed(answer.Result) {
+		v.prober.Well()
+	}
 	answer.Release()
+	if failure != nil && absent(failure) && v.legacyOnly.Load() { // as some take what they do not know, and all who are down
+		if offer := v.peer(downstream.Caller{}).LegacyOffer(within); offer.Refused == nil && len(offer.Versions) == 0 {
+			return failure
+		}
+	}
 	if modern == v.legacyOnly.Load() && ctx.Err() == nil {
-		v.prober.Forget()
+		if failure == nil || !upstream.Doubtful(v.caller, failure) { // which proves nothing
+			v.prober.Forget()
+		}
 		verdict := v.judge(ctx, downstream.Caller{})
 		refused(upstream.Refused(&verdict))
 		if failure != nil && absent(failure) && verdict.Proven() != negotiate.Legacy {

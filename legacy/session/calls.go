@@ -142,33 +142,6 @@ func (s *Session) IsLate(request jsonrpc.ID) bool {
 	return s.stored.late[request] > 0
 }
 
-// isEnding is IsLate for the call's stream.
-func (k *stored) isEnding(stream uint64) bool {
-	k.lateMu.Lock()
-	defer k.lateMu.Unlock()
-	_, is := k.ending[stream]
-	return is
-}
-
-func (k *stored) addLate(c *LateCall) {
-	k.lateMu.Lock()
-	defer k.lateMu.Unlock()
-	if k.late == nil {
-		k.late, k.ending = map[jsonrpc.ID]int{}, map[uint64]struct{}{}
-	}
-	k.late[c.Request]++
-	k.ending[c.Stream] = struct{}{}
-}
-
-func (k *stored) removeLate(c *LateCall) {
-	k.lateMu.Lock()
-	defer k.lateMu.Unlock()
-	if k.late[c.Request]--; k.late[c.Request] == 0 {
-		delete(k.late, c.Request)
-	}
-	delete(k.ending, c.Stream)
-}
-
 // Doubt notes that nobody knows what the store has of a call, until settled is called: what was written may be
 // made when nobody waits for it any more.
 func (s *Session) Doubt() (settled func()) {

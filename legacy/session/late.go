@@ -163,3 +163,30 @@ func (l *lateCalls) settled(c *LateCall) {
 	c.hold.Release()
 	c.session.stored.removeLate(c)
 }
+
+// isEnding is IsLate for the call's stream.
+func (k *stored) isEnding(stream uint64) bool {
+	k.lateMu.Lock()
+	defer k.lateMu.Unlock()
+	_, is := k.ending[stream]
+	return is
+}
+
+func (k *stored) addLate(c *LateCall) {
+	k.lateMu.Lock()
+	defer k.lateMu.Unlock()
+	if k.late == nil {
+		k.late, k.ending = map[jsonrpc.ID]int{}, map[uint64]struct{}{}
+	}
+	k.late[c.Request]++
+	k.ending[c.Stream] = struct{}{}
+}
+
+func (k *stored) removeLate(c *LateCall) {
+	k.lateMu.Lock()
+	defer k.lateMu.Unlock()
+	if k.late[c.Request]--; k.late[c.Request] == 0 {
+		delete(k.late, c.Request)
+	}
+	delete(k.ending, c.Stream)
+}

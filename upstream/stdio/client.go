@@ -238,11 +238,12 @@ func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Of
 	if s.child == c {
 		s.child = nil
 	}
-	if ans != nil { // it came up, whatever it has ended at before
+	versions := upstream.Offered(ans)
+	if len(versions) > 0 { // it came up, whatever it has ended at before
 		s.delays.Reset()
 		s.startAt = time.Time{}
 	}
 	s.mu.Unlock()
 	c.stop()
-	return negotiate.Offer{Versions: upstream.Offered(ans)}
+	return negotiate.Offer{Versions: versions}
 }

@@ -81,7 +81,7 @@ var outcomes = []outcome{
 	{"E-41 204", raw(204, "", ""), upstream.BadResponse, 0, "204"},
 	{"E-41 HTML", raw(200, "text/html", "<html>"), upstream.BadResponse, 0, "text/html"},
 	{"E-41 no content type", raw(200, "", okBody), upstream.BadResponse, 0, "content type"},
-	{"418", raw(418, "", ""), upstream.NotModern, 0, "418"},
+	{"418", raw(418, "", ""), upstream.BadResponse, 0, "418"},
 	{"413", raw(413, "", ""), upstream.BadResponse, 0, "413"},
 	{"429", raw(429, "", ""), upstream.Busy, 0, "429"},
 	{"503", raw(503, "text/plain", "later"), upstream.Busy, 0, "503"},

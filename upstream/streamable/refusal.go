@@ -66,17 +66,6 @@ func mayExplain(status int) bool {
 // maxSniffed is how much of a body is looked at for what it is, in bytes.
 const maxSniffed = 200
 
-// namesEra reports a status that a modern server has no reason to answer with unless its body has an error. Legacy servers take what
-// they do not know for what they like: a request without a session (400, 404, 406, 422), or one that they cannot read (415)
-// (versioning, "Compatibility Matrix").
-func namesEra(status int) bool {
-	switch status {
-	case 402, 407, 408, 413, 414, 425, 429, 431, 451: // whose, how large, how late: of any server, or of what stands before it
-		return false
-	}
-	return status >= 400 && status < 500
-}
-
 // byStatus judges a status other than 200.
 func (c *Client) byStatus(req *request, x exchange, body []byte) *upstream.Failure {
 	status, origin := x.status(), c.opt.origin()
@@ -91,7 +80,7 @@ func (c *Client) byStatus(req *request, x exchange, body []byte) *upstream.Failu
 	case status == 400 && strings.Contains(string(body[:min(len(body), maxSniffed)]), "HTTP request to an HTTPS server"):
 		f.Cause = upstream.TLS
 		f.Detail = "the port of the upstream " + origin + " speaks TLS; the URL should begin with https://"
-	case namesEra(status):
+	case status == 400 || status == 404 || status == 405:
 		f.Cause = upstream.NotModern
 		f.Detail = "the upstream " + origin + " answered HTTP " + strconv.Itoa(status) +
 			" without a modern error: either the URL is wrong or the server does not speak MCP 2026-07-28"
