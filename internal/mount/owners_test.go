@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/bridge/authorize"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -83,6 +86,27 @@ var blinds = map[string]func(*Options){
 	"configured": func(o *Options) { o.Upstream.Header = http.Header{"Authorization": {"Bearer the bridge's"}} },
 }
 
+// exchanger gives whoever brings a token another one.
+func exchanger(t *testing.T, server string) *authorize.Exchanger {
+	t.Helper()
+	var at string
+	at = newFront(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":%q,"authorization_endpoint":%[2]q,"response_types_supported":["code"]}`, at, at+"/token")
+			return
+		}
+		fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}`, "for-"+r.FormValue("subject_token"))
+	})
+	e, err := authorize.NewExchanger(authorize.Options{Server: server, Issuer: at, ClientID: "gateway", ClientSecret: "hush",
+		Resources: http.DefaultClient, Issuers: http.DefaultClient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
 // diarist is a person with a way to a mount.
 func diarist(t *testing.T, url, token string) person { return person{t: t, url: url, token: token} }
 
@@ -130,7 +154,9 @@ func (p person) findsNothing(what, session string) {
 // A server that sees no credentials cannot tell whose session is whose: whoever knew an id used it, listened to it and
 // ended it.
 func TestARelayedSessionIsOfWhoOpenedIt_H8(t *testing.T) {
-	for name, blind := range blinds {
+	ways := maps.Clone(blinds)
+	ways["exchanged"] = func(o *Options) { o.Behalf = &signin.Behalf{Exchange: exchanger(t, o.Upstream.URL)} }
+	for name, blind := range ways {
 		for era, dual := range map[string]bool{"legacy": false, "dual-era": true} {
 			d, server := newDiary(t, dual)
 			opt := over(server)

@@ -28,16 +28,18 @@ type serverSessions struct {
 	*relayed.Sessions
 	verdicts *verdicts
 	proxy    http.Handler
+	guarded  bool // each is for who opened it alone
 }
 
-// newServerSessions returns what remembers none yet, and knows no proxy. A server that sees no credentials cannot tell
-// its clients apart: then the bridge does.
+// newServerSessions returns what remembers none yet, and knows no proxy. A server that sees no credentials of clients cannot tell
+// these apart: then the bridge does, also where it gets the bridge's own for each of them, which it may not compare.
 func newServerSessions(opt *Options, v *verdicts) *serverSessions {
+	guarded := v.blind || opt.Behalf != nil
 	sessions := relayed.New(relayed.Options{
 		Capacity: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), Idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle),
-		Guarded: v.blind, Store: opt.Legacy.Store, Scope: opt.Legacy.StoreScope, Room: opt.Legacy.StoreRoom, Log: opt.Bridge.Log,
+		Guarded: guarded, Store: opt.Legacy.Store, Scope: opt.Legacy.StoreScope, Room: opt.Legacy.StoreRoom, Log: opt.Bridge.Log,
 	})
-	return &serverSessions{Sessions: sessions, verdicts: v}
+	return &serverSessions{Sessions: sessions, verdicts: v, guarded: guarded}
 }
 
 // Relays reports whether sessions of the server may be relayed here.
@@ -59,9 +61,9 @@ func (s *serverSessions) anyone(legacy bool) http.Handler {
 }
 
 // within returns who serves a request that names a session which the bridge does not serve, or nil: there is
-// none, for who asks. A legacy server that sees who asks judges itself, and knows its sessions best.
+// none, for who asks. A legacy server that sees clients' own credentials judges itself, and knows its sessions best.
 func (s *serverSessions) within(ctx context.Context, session string, isLegacy bool, caller func() downstream.Caller) http.Handler {
-	if isLegacy && !s.verdicts.blind {
+	if isLegacy && !s.guarded {
 		s.Use(ctx, session)
 		return inSession{s, session}
 	}
@@ -90,7 +92,7 @@ func crowded(id jsonrpc.ID) http.Handler {
 
 // full reports whether another session could not be remembered. A legacy server that sees who asks has it all the same.
 func (s *serverSessions) full(tenant string, isLegacy bool) bool {
-	return (s.verdicts.blind || !isLegacy) && !s.Room(tenant)
+	return (s.guarded || !isLegacy) && !s.Room(tenant)
 }
 
 // inSession hands a request on that is of a session of the server.
@@ -133,7 +135,7 @@ func (s *serverSessions) answered(resp *http.Response) error {
 	case fine:
 		s.met(session)
 		of.visit.Found()
-	case resp.StatusCode == http.StatusNotFound && resp.Request.Method == http.MethodPost && s.verdicts.blind:
+	case resp.StatusCode == http.StatusNotFound && resp.Request.Method == http.MethodPost && s.guarded:
 		s.Forget(session) // the server has lost it, and only who opened it comes so far
 	}
 	return nil

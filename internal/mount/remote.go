@@ -80,7 +80,7 @@ func (r *remote) bypass() bypass { return r.proxy }
 // asModern is the proxy. A modern client has no session: where somebody's session of the server is
 // for who opened it, no request reaches it by saying that it is a modern one.
 func (r *remote) asModern() http.Handler {
-	if !r.verdicts.blind {
+	if !r.sessions.guarded {
 		return r.proxy
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
