@@ -20,23 +20,34 @@ type Fallback interface {
 // Mutual chooses the version to send again with after a -32022: mine, when the
 // server names it, else what else it speaks; "" for none (E-39, I-8).
 func Mutual(d Fallback, refusal *jsonrpc.Error, mine string) string {
-	if namesVersion(refusal, mine) {
-		return mine
-	}
-	if d == nil {
-		return ""
-	}
-	return d.Version(rawjson.Get(refusal.Data, "supported"))
+	return Choose(d, rawjson.Get(refusal.Data, "supported"), mine)
 }
 
-// namesVersion reports whether a -32022 lists version as supported.
-func namesVersion(e *jsonrpc.Error, version string) bool {
-	for offered := range rawjson.Elements(rawjson.Get(e.Data, "supported")) {
-		if v, ok := rawjson.Text(offered); ok && v == version {
+// Choose is Mutual for a list of versions, a JSON array.
+func Choose(d Fallback, offered []byte, mine string) string {
+	switch {
+	case Offers(offered, mine):
+		return mine
+	case d == nil:
+		return ""
+	}
+	return d.Version(offered)
+}
+
+// Offers reports whether a list of versions, a JSON array, has this one.
+func Offers(offered []byte, version string) bool {
+	for e := range rawjson.Elements(offered) {
+		if v, ok := rawjson.Text(e); ok && v == version {
 			return true
 		}
 	}
 	return false
+}
+
+// Declared returns the protocol version that the params of a request declare in _meta, "" for none.
+func Declared(params []byte) string {
+	version, _ := rawjson.Text(rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaProtocolVersion))
+	return version
 }
 
 // Redeclare returns the params of a request with another protocol version in _meta.

@@ -249,3 +249,18 @@ func (k *keeper) idIn(name string, records []store.Record) string {
 	}
 	return ""
 }
+
+// foreign ends a session in the store whose server has become another one, as it would in memory.
+// Nobody goes on with its calls there, and nobody is told at the server, which knows none of them. After an
+// error, which is the store's, the session is there still.
+func (k *keeper) foreign(s *Session, record *sessionRecord) error {
+	k.set.ids.passed(s.rec.ID)
+	left, kept := k.elsewhere(s, k.own), k.set.opt.Room.Left(record.Payer, record.size, record.ttl)
+	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) })
+	if err != nil {
+		return fmt.Errorf("removing it, whose server has become another one: %w", err)
+	}
+	kept.Release()
+	tellAll(left)
+	return nil
+}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -160,7 +159,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	return err
 }
 
-// isNewer reports whether a record of this version is older than what is known of it.
+// isNewer reports whether a record of this version is older than the one that is known.
 func (s *stored) isNewer(version uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +233,14 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	if record == nil {
 		return downstream.ErrGone
 	}
-	if version <= s.stored.version && (!certain || k.isKnownLocked(s, record, version)) {
+	switch at := slices.Index(s.stored.known, record.sum); {
+	case version > s.stored.version: // another replica's
+	case !certain || !k.shared:
+		return nil
+	case at >= 0:
+		if s.stored.goBackLocked(at, version, record) {
+			k.note(s, true)
+		}
 		return nil
 	}
 	// Who wrote it may not know of the calls here.
@@ -259,19 +265,14 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	return nil
 }
 
-// isKnownLocked reports whether a record of no higher version than that which is known is this one, or one from which it came: the
-// store has come back without its last moment then, and what is here is newer. Any other was written since by another replica.
-func (k *keeper) isKnownLocked(s *Session, record *sessionRecord, version uint64) bool {
-	at := slices.Index(s.stored.known, record.sum)
-	if !k.shared || at < 0 {
-		return !k.shared
+// goBackLocked learns that the store has, under no higher version, a record that is known, and reports whether what is here came from that:
+// then the store has come back without its last moment. A record that is not known was written since by another replica.
+func (s *stored) goBackLocked(at int, version uint64, record *sessionRecord) (newer bool) {
+	s.version = version
+	if newer = at < len(s.known)-1; newer {
+		s.base, s.known = record.Conversation, s.known[:at+1]
 	}
-	s.stored.version = version
-	if at < len(s.stored.known)-1 {
-		s.stored.base, s.stored.known = record.Conversation, s.stored.known[:at+1]
-		k.note(s, true)
-	}
-	return true
+	return newer
 }
 
 // watch has the session told from now on when its record changes, and looks whether that
@@ -378,21 +379,6 @@ func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
 	}
 	k.report("looking for the calls of a session that ends", err)
 	return slices.DeleteFunc(tells, func(one func()) bool { return one == nil })
-}
-
-// foreign ends a session in the store whose server has become another one, as it would in memory.
-// Nobody goes on with its calls there, and nobody is told at the server, which knows none of them. After an
-// error, which is the store's, the session is there still.
-func (k *keeper) foreign(s *Session, record *sessionRecord) error {
-	k.set.ids.passed(s.rec.ID)
-	left, kept := k.elsewhere(s, k.own), k.set.opt.Room.Left(record.Payer, record.size, record.ttl)
-	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) })
-	if err != nil {
-		return fmt.Errorf("removing it, whose server has become another one: %w", err)
-	}
-	kept.Release()
-	tellAll(left)
-	return nil
 }
 
 // errLarge says that a call was not read, which is large.

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -22,12 +25,13 @@ type child struct {
 	*pipe
 	*process
 	fallback upstream.Fallback
-	run      uint64        // counts those of its client
-	served   atomic.Bool   // it has answered something, so it did not crash at its start
-	modern   atomic.Bool   // it has answered server/discover
-	legacy   atomic.Bool   // it has refused that, as servers of that era do: nothing else is for it
-	ours     atomic.Bool   // the bridge ends it for a reason of its own: nobody's request is to blame
-	ready    chan struct{} // closed when it may be given requests; nil: from the start
+	run      uint64                 // counts those of its client
+	served   atomic.Bool            // it has answered something, so it did not crash at its start
+	modern   atomic.Bool            // it has answered server/discover
+	legacy   atomic.Bool            // it has refused that, as servers of that era do: nothing else is for it
+	offers   atomic.Pointer[[]byte] // the versions that it speaks, a JSON array; nil: it has not said so
+	ours     atomic.Bool            // the bridge ends it for a reason of its own: nobody's request is to blame
+	ready    chan struct{}          // closed when it may be given requests; nil: from the start
 	// left are those that have left something with it that nobody waits for: notifications, and
 	// requests that were given up. Guarded by the client's lock.
 	left map[suspect]struct{}
@@ -88,7 +92,37 @@ func (c *child) introduced(ans *upstream.Answer) {
 	c.modern.Store(ans.Error == nil)
 	said := upstream.Answer{Error: ans.Error}
 	said.Settle(c.fallback, 0)
-	c.legacy.Store(said.Error != nil && negotiate.LegacyRefusal(said.Error.Code))
+	offers := rawjson.Get(ans.Result, "supportedVersions")
+	if said.Error != nil {
+		offers = rawjson.Get(said.Error.Data, "supported")
+	}
+	listed := rawjson.KindOf(offers) == rawjson.Array && len(offers) > len("[]") && len(offers) <= maxOffers
+	if listed {
+		offers = bytes.Clone(offers)
+		c.offers.Store(&offers)
+	}
+	c.legacy.Store(said.Error != nil && negotiate.LegacyRefusal(said.Error.Code) ||
+		listed && upstream.Choose(c.fallback, offers, string(mcp.V20260728)) == "")
+}
+
+// maxOffers bounds what is kept of a child's list of versions, in bytes.
+const maxOffers = 4 << 10
+
+// declares returns params that declare a version which the child speaks, where it has said which: it may be another one than
+// the child before, of which the session knows.
+func (c *child) declares(params []byte) []byte {
+	offers := c.offers.Load()
+	if offers == nil {
+		return params
+	}
+	version := upstream.Declared(params)
+	if version == "" || upstream.Offers(*offers, version) {
+		return params
+	}
+	if other := upstream.Choose(c.fallback, *offers, string(mcp.V20260728)); other != "" {
+		return upstream.Redeclare(params, other)
+	}
+	return params
 }
 
 // foreign returns why a child that came in the place of a modern one gets nothing that was meant for that. It
@@ -97,7 +131,7 @@ func (c *child) foreign() error {
 	if !c.legacy.Load() {
 		return nil
 	}
-	return &upstream.Failure{Cause: upstream.NotModern, Detail: "the command was started again and is a server of an older revision by now; the request was not given to it"}
+	return &upstream.Failure{Cause: upstream.NotModern, Detail: "the command was started again, and does not speak MCP 2026-07-28 any more; the request was not given to it"}
 }
 
 // speech is what goes over the pipes of a process.

@@ -118,6 +118,22 @@ func actAsChild(mode string) {
 			up = true
 			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
 		})
+	case "drafts": // speaks the draft for the first time only
+		version := "2026-07-28"
+		if _, err := os.Stat("been here"); err != nil {
+			version = "DRAFT-2026-v1"
+			_ = os.WriteFile("been here", nil, 0o600)
+		}
+		serveChild(func(m jsonrpc.Message) {
+			switch {
+			case m.Method == mcp.MethodDiscover:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"supportedVersions\":[%q]}}\n", m.ID, version)
+			case upstream.Declared(m.Params) != version:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32022,\"message\":\"no\",\"data\":{\"supported\":[%q]}}}\n", m.ID, version)
+			default:
+				childTool(m)
+			}
+		})
 	case "draft":
 		serveChild(func(m jsonrpc.Message) {
 			answer := `"result":{"supportedVersions":["DRAFT-2026-v1"],"capabilities":{}}`

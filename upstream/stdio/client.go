@@ -109,7 +109,7 @@ func (s *Client) run(ctx context.Context, call *upstream.Call, to sink) (*upstre
 	if f := upstream.Interrupted(ctx, false); f != nil {
 		return nil, f
 	}
-	req := &request{call: call, params: call.Params}
+	req := &request{call: call, params: call.Params, own: true}
 	ans, err := s.send(ctx, req, to)
 	ans.Settle(s.opt.Fallback, 0)
 	// That an error is a refusal, and nothing has run, is not to be seen of it here.
@@ -171,6 +171,9 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	}
 	if err := c.foreign(); err != nil && req.call.Method != mcp.MethodDiscover {
 		return c, nil, err
+	}
+	if req.own && req.call.Method != mcp.MethodDiscover {
+		req.params = c.declares(req.params)
 	}
 	begun := to.begun()
 	ans, err := c.do(ctx, req, to)

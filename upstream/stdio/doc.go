@@ -20,6 +20,7 @@ type request struct {
 	call   *upstream.Call
 	id     jsonrpc.ID
 	params []byte // call.Params, or a copy that declares another version
+	own    bool   // the bridge has chosen the version
 }
 
 func (r *request) meta() []byte { return rawjson.Get(r.params, "_meta") }

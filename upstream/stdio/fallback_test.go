@@ -3,6 +3,7 @@ package stdio
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -36,6 +37,22 @@ func TestI8DraftsOverStdio(t *testing.T) {
 		if admitted := drafts != nil; (ans.Error == nil) != admitted {
 			t.Errorf("admitted %v: %+v", admitted, ans)
 		}
+	}
+}
+
+// The next process may be of another version than the one of which a session knows. What it refuses for that is not sent
+// again, so it is declared right at once.
+func TestTheNextProcessIsToldAVersionThatItSpeaks_A15(t *testing.T) {
+	s := newStdio(t, "drafts", Options{Fallback: onlyDraft{}, Dir: t.TempDir(), MinBackoff: time.Millisecond})
+	mustDo(t, s, call(mcp.MethodDiscover, ""))
+	of := func(name string) *upstream.Call {
+		c := tool(name)
+		c.Params = upstream.Redeclare(c.Params, "DRAFT-2026-v1")
+		return c
+	}
+	_, _ = s.Do(t.Context(), of("exit"), nil)
+	if ans := mustDo(t, s, of("pid")); ans.Error != nil {
+		t.Errorf("%+v", ans.Error)
 	}
 }
 
