@@ -151,8 +151,8 @@ func (r *remote) connect(caller downstream.Caller, inbox relay.Inbox) (relay.Lin
 
 func (r *remote) backend(b *bridge.Bridge, at *Mount) downstream.Backend {
 	r.handover = newHandover(b, r.verdicts, r, r.opt, r.opt.brief)
-	if r.opt.Relay == negotiate.RelayNever {
-		return b
+	if r.opt.Relay == negotiate.RelayNever { // it ends sessions with the era of their server
+		return r.handover
 	}
 	return &eras{r.handover, r, at}
 }

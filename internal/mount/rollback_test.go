@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -196,5 +197,28 @@ func TestSessionsOfABridgeBehindABridgeAreItsOwn_A16(t *testing.T) {
 	second.Judge(t.Context()) // as the command does at its start
 	if status, body := post(t, again, session, listTools); status != http.StatusOK || !strings.Contains(body, `"ask"`) {
 		t.Errorf("another process of the bridge in front answers the session with %d %s", status, body)
+	}
+}
+
+// So it is where nobody may be relayed to the server that has come.
+func TestASessionEndsWithTheEraOfItsServerWhoeverMayBeRelayed_A32(t *testing.T) {
+	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
+	front, become := replaceable(t, modern.URL)
+	opt := over(front)
+	opt.Relay = negotiate.RelayNever
+	m, url := serve(t, opt)
+	session, _ := initialize(t, url, "2025-06-18", `{}`)
+	become(old.URL)
+	_ = m.Reach(t.Context())
+	for ctx := patience(t); m.HTTP.Holds(session); runtime.Gosched() {
+		if ctx.Err() != nil {
+			t.Fatal("the session does not end")
+		}
+	}
+	if status, body := post(t, url, session, listTools); status != http.StatusNotFound {
+		t.Errorf("it gets %d %s", status, body)
+	}
+	if id, body := initialize(t, url, "2025-06-18", `{}`); id != "" || !strings.Contains(body, "legacy server") {
+		t.Errorf("a new one gets %s", body)
 	}
 }

@@ -34,6 +34,8 @@ type verdicts struct {
 	telling sync.Mutex
 	// own is which legacy clients the server has proved to serve itself. It is guarded by telling.
 	own share
+	// barred says that the server is for nobody here. It is guarded by telling.
+	barred bool
 	// known says that there is a verdict which others may rely on.
 	known atomic.Bool
 	// disputed says that the server answers nobody without credentials, and told a client
@@ -89,11 +91,15 @@ var probeParams = translate.OwnParams(mcp.MethodDiscover, nil)
 // sessions of its clients, or does not know those of the bridge's: their clients
 // must learn that, and begin anew. A server that only refuses has shown nothing.
 func (v *verdicts) note(verdict *negotiate.Verdict) {
-	if verdict.Proven() == negotiate.Unknown || v.policy == negotiate.RelayNever {
-		return // it says nothing new, or nothing follows from it
+	if verdict.Proven() == negotiate.Unknown {
+		return // it says nothing new
 	}
 	v.telling.Lock()
 	defer v.telling.Unlock()
+	if v.policy == negotiate.RelayNever {
+		v.barLocked(verdict)
+		return
+	}
 	v.disputed.Store(false)
 	v.noteLocked(verdict)
 }
@@ -122,6 +128,22 @@ func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
 	}
 	for _, learn := range v.changed {
 		learn(now)
+	}
+}
+
+// barLocked has the sessions of the bridge end with the era of their server where nobody may be relayed to it.
+func (v *verdicts) barLocked(verdict *negotiate.Verdict) {
+	barred := verdict.LegacyServer()
+	if v.barred == barred {
+		return
+	}
+	v.barred = barred
+	if !barred {
+		return
+	}
+	v.log.Warn().Strs("versions", verdict.Versions).Msg("the upstream speaks no newer revision than its clients, and nobody may be relayed to it (legacy-relay): their sessions end")
+	for _, learn := range v.changed {
+		learn(true)
 	}
 }
 

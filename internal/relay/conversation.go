@@ -41,6 +41,7 @@ type conversation struct {
 	last   uint64                      // number of the newest call, or message pushed
 	proven bool                        // the client has answered a question
 	ended  error                       // of the line, nil while it stands
+	opened bool                        // the client has it
 	closed bool
 }
 
@@ -366,17 +367,19 @@ func (k *pendingCall) tell(log *zerolog.Logger, why error) {
 var errEnded = errors.New("the connection to the server has ended")
 
 // Ended implements Inbox: the calls get their errors, and then the client loses its
-// session. At least the line is given back, unless Open has yet to see this.
+// session, if it is this conversation that serves it: another one may where this did not open. At least the line is given back, unless Open has yet to see this.
 func (c *conversation) Ended(why error) {
 	why = cmp.Or(why, errEnded)
 	c.mu.Lock()
 	c.ended = cmp.Or(c.ended, why)
-	opened := c.line != nil
+	opened := c.opened
 	c.mu.Unlock()
 	c.finish(why)
-	if c.push != nil {
+	switch {
+	case !opened:
+	case c.push != nil:
 		c.push.End(why)
-	} else if opened {
+	default:
 		c.Close(why)
 	}
 }

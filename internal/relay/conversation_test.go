@@ -20,6 +20,7 @@ type scripted struct {
 	inbox Inbox
 	got   []string
 	mute  bool // does not answer initialize
+	wont  bool // refuses initialize
 	dead  bool
 	over  int
 }
@@ -34,7 +35,11 @@ func (s *scripted) Send(_ downstream.Caller, msg *jsonrpc.Message, text []byte) 
 	s.got = append(s.got, string(text))
 	dead := s.dead
 	s.mu.Unlock()
-	if msg.Method == "initialize" && !s.mute {
+	switch {
+	case msg.Method != "initialize" || s.mute:
+	case s.wont:
+		s.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}`))
+	default:
 		s.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-03-26","x": 1}}`))
 	}
 	if dead {
@@ -222,6 +227,21 @@ func TestOneIDIsNotUsedTwiceAtATime_B1(t *testing.T) {
 	ask(t, conv, aCall)
 	if got := ask(t, conv, aCall).wait(t); !strings.Contains(got, "already under way") {
 		t.Errorf("the second gets %s", got)
+	}
+}
+
+// Whom the server refuses may be served otherwise: the end of the line, which may come later, is not that of the client.
+func TestTheEndOfALineThatDidNotOpenIsNotTheClients_A16(t *testing.T) {
+	c := newClient()
+	s := &scripted{wont: true}
+	if _, _, err := open(t, Options{Server: s, Calls: 3}, c); err == nil {
+		t.Fatal("it opens")
+	}
+	s.inbox.Ended(nil)
+	select {
+	case why := <-c.ended:
+		t.Errorf("the client is told: %v", why)
+	default:
 	}
 }
 

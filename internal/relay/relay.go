@@ -125,6 +125,14 @@ func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.
 		return nil, nil, err
 	}
 	c.version = mcp.Version(version)
+	c.mu.Lock()
+	c.opened = true
+	ended := c.ended
+	c.mu.Unlock()
+	if ended != nil {
+		c.Close(ended)
+		return nil, nil, failed(ended.Error())
+	}
 	return c, result, nil
 }
 
