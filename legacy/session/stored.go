@@ -59,16 +59,6 @@ type stored struct {
 	settled chan struct{} // closed when there are none any more; nil: nobody waits for that
 }
 
-// doubtful reports whether there is doubt. s is nil without a store.
-func (s *stored) doubtful() bool {
-	if s == nil {
-		return false
-	}
-	s.lateMu.Lock()
-	defer s.lateMu.Unlock()
-	return s.doubts > 0
-}
-
 // refreshTimeout bounds how long a call may be held up by a look at its session's record.
 const refreshTimeout = time.Second
 

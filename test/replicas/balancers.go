@@ -43,7 +43,7 @@ func (b *stand) nginx(address string) (string, []string, error) {
 		return "", nil, err
 	}
 	file := filepath.Join(b.dir, "nginx.conf")
-	servers := b.each(func(_ int, to string) string { return "    server " + to + " max_fails=1 fail_timeout=1s;" })
+	servers := b.each(func(_ int, to string) string { return "    server " + to + " max_fails=0;" })
 	return program, []string{"-c", file, "-e", "stderr"}, os.WriteFile(file, fmt.Appendf(nil, `
 daemon off; worker_processes 1; pid %[1]s/nginx.pid; error_log stderr error;
 events { worker_connections 4096; }
