@@ -186,16 +186,6 @@ func (k *stored) inDoubt() <-chan struct{} {
 	return k.settled
 }
 
-// doubtful reports whether there is doubt. s is nil without a store.
-func (s *stored) doubtful() bool {
-	if s == nil {
-		return false
-	}
-	s.lateMu.Lock()
-	defer s.lateMu.Unlock()
-	return s.doubts > 0
-}
-
 // Resolve does work in the background that is to end a doubt. stop reports that the process is about to end,
 // during which nothing begins: it returns false then.
 func (s *Session) Resolve(work func(stop func() bool)) bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy/stream"
@@ -263,4 +264,30 @@ func (k *keeper) foreign(s *Session, record *sessionRecord) error {
 	kept.Release()
 	tellAll(left)
 	return nil
+}
+
+// errLarge says that a call was not read, which is large.
+var errLarge = errors.New("the call is large")
+
+// giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told. The error is the store's,
+// or errLarge where it is to be small.
+func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address, small bool) (tell func(), err error) {
+	size, err := passages{k}.size(at)
+	if err == nil && small && size >= largeRecord {
+		return nil, errLarge
+	}
+	var r store.Record
+	if err == nil {
+		p := passages{k}.owed(k.patience, account, turns.Who{Principal: account.Owner(), Session: s}, size, OwedInTurn)
+		defer p.Over()
+		r, err = dues{k}.lookAt(k.patience, at)
+	}
+	if errors.Is(err, store.ErrNotFound) { // by now
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	tell, err = k.set.opt.Calls.GiveUp(s, actorOf(s), &r)
+	k.report("ending a call with its session", err)
+	return tell, nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
-	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -57,6 +56,16 @@ type stored struct {
 
 	doubts  int           // calls of which nobody knows what the store has
 	settled chan struct{} // closed when there are none any more; nil: nobody waits for that
+}
+
+// doubtful reports whether there is doubt. s is nil without a store.
+func (s *stored) doubtful() bool {
+	if s == nil {
+		return false
+	}
+	s.lateMu.Lock()
+	defer s.lateMu.Unlock()
+	return s.doubts > 0
 }
 
 // refreshTimeout bounds how long a call may be held up by a look at its session's record.
@@ -369,30 +378,4 @@ func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
 	}
 	k.report("looking for the calls of a session that ends", err)
 	return slices.DeleteFunc(tells, func(one func()) bool { return one == nil })
-}
-
-// errLarge says that a call was not read, which is large.
-var errLarge = errors.New("the call is large")
-
-// giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told. The error is the store's,
-// or errLarge where it is to be small.
-func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address, small bool) (tell func(), err error) {
-	size, err := passages{k}.size(at)
-	if err == nil && small && size >= largeRecord {
-		return nil, errLarge
-	}
-	var r store.Record
-	if err == nil {
-		p := passages{k}.owed(k.patience, account, turns.Who{Principal: account.Owner(), Session: s}, size, OwedInTurn)
-		defer p.Over()
-		r, err = dues{k}.lookAt(k.patience, at)
-	}
-	if errors.Is(err, store.ErrNotFound) { // by now
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	tell, err = k.set.opt.Calls.GiveUp(s, actorOf(s), &r)
-	k.report("ending a call with its session", err)
-	return tell, nil
 }
