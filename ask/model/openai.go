@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -165,9 +166,9 @@ func (openAI) response(body []byte, model string) (*result, error) {
 		Model   string `json:"model"`
 		Choices []struct {
 			Message struct {
-				Content   string     `json:"content"`
-				Refusal   string     `json:"refusal"`
-				ToolCalls []chatCall `json:"tool_calls"`
+				Content   chatText     `json:"content"`
+				Refusal   string       `json:"refusal"`
+				ToolCalls []calledTool `json:"tool_calls"`
 			} `json:"message"`
 			FinishReason string `json:"finish_reason"`
 		} `json:"choices"`
@@ -180,15 +181,16 @@ func (openAI) response(body []byte, model string) (*result, error) {
 	}
 	said := r.Choices[0].Message
 	var content blocks
-	if text := said.Content + said.Refusal; text != "" {
+	if text := string(said.Content) + said.Refusal; text != "" {
 		content = append(content, block{Type: typeText, Text: text})
 	}
-	for _, call := range said.ToolCalls {
-		input := json.RawMessage(cmp.Or(call.Function.Arguments, "{}")) // some servers say nothing of a tool without parameters
-		if !json.Valid(input) {
-			return nil, errors.New("a tool's arguments are no JSON")
+	for i, call := range said.ToolCalls {
+		input, err := call.input()
+		if err != nil {
+			return nil, err
 		}
-		content = append(content, block{Type: typeToolUse, ID: call.ID, Name: call.Function.Name, Input: input})
+		id := cmp.Or(call.ID, "call_"+strconv.Itoa(i)) // some servers name none
+		content = append(content, block{Type: typeToolUse, ID: id, Name: call.Function.Name, Input: input})
 	}
 	stop := r.Choices[0].FinishReason
 	if known, ok := map[string]string{"stop": stopEnd, "length": stopTokens, "tool_calls": stopTool}[stop]; ok {
@@ -198,4 +200,44 @@ func (openAI) response(body []byte, model string) (*result, error) {
 		stop = stopTool // some servers always say stop
 	}
 	return finished(content, cmp.Or(r.Model, model), stop)
+}
+
+// calledTool is a chatCall as servers write it.
+type calledTool struct {
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+// input returns the arguments: JSON in a string as the API has it, or as it is. Some servers say nothing of a tool without parameters.
+func (c *calledTool) input() (json.RawMessage, error) {
+	input := c.Function.Arguments
+	var text string
+	if json.Unmarshal(input, &text) == nil {
+		input = json.RawMessage(text)
+	}
+	if len(input) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	if !json.Valid(input) {
+		return nil, errors.New("a tool's arguments are no JSON")
+	}
+	return input, nil
+}
+
+// chatText is what a message says: a string, or with some servers a list of parts.
+type chatText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *chatText) UnmarshalJSON(raw []byte) error {
+	var parts []chatPart
+	if json.Unmarshal(raw, &parts) == nil {
+		for i := range parts {
+			*t += chatText(parts[i].Text)
+		}
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(t))
 }

@@ -43,7 +43,7 @@ func throughNginx(t *testing.T, bridge string) string {
 	}
 	dir := t.TempDir()
 	text := strings.NewReplacer("$$", "$", "listen 8080", "listen "+address,
-		"server bridge-1:8080;", "server "+bridge+";", "server bridge-2:8080;", "", "server bridge-3:8080;", "",
+		"server bridge-1:8080 max_fails=0;", "server "+bridge+";", "server bridge-2:8080 max_fails=0;", "", "server bridge-3:8080 max_fails=0;", "",
 		"worker_processes auto;", "worker_processes 1; daemon off; pid "+dir+"/pid;",
 		"http {\n", fmt.Sprintf("http {\n access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;\n", dir),
 	).Replace(file.Configs["balancer"].Content)

@@ -189,7 +189,7 @@ func TestTheComposeFileOfReplicas(t *testing.T) {
 		service := file.Services[name]
 		cfg := settingsOf(t, service.Command, "")
 		replicable(t, &cfg, "redis:6379")
-		if cfg.Replica.Address != name+":8091" || !strings.Contains(balancer, "server "+name+":8080;") {
+		if cfg.Replica.Address != name+":8091" || !strings.Contains(balancer, "server "+name+":8080 max_fails=0;") {
 			t.Errorf("%s is reached at %s", name, cfg.Replica.Address)
 		}
 		if at := fmt.Sprint(file.Services["balancer"].Networks); len(cfg.TrustedProxies) != 1 || !strings.Contains(at, "ipv4_address:"+cfg.TrustedProxies[0]) {

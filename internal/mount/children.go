@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/stdio"
@@ -65,11 +64,22 @@ func (w *witness) Unwrap() upstream.Caller { return w.Caller }
 // Do implements upstream.Caller.
 func (w *witness) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	answer, err := w.Caller.Do(ctx, call, notify)
-	if failure, _ := errors.AsType[*upstream.Failure](err); failure != nil && failure.Cause == upstream.NotModern ||
-		err == nil && call.Method == mcp.MethodDiscover && answer.Error != nil && negotiate.LegacyRefusal(answer.Error.Code) {
+	if failure, _ := errors.AsType[*upstream.Failure](err); failure != nil && failure.Cause == upstream.NotModern {
 		w.legacy()
 	}
 	return answer, err
+}
+
+// Signs is that of the process.
+func (w *witness) Signs() upstream.Signs { return upstream.SignsOf(w.Caller) }
+
+// LegacyOffer is that of the process.
+func (w *witness) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate.Offer {
+	offer := upstream.LegacyOffer(ctx, w.Caller, call)
+	if len(offer.Versions) > 0 {
+		w.legacy()
+	}
+	return offer
 }
 
 // Open implements downstream.Backend: it starts a process for the session.

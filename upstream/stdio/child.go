@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -24,14 +23,16 @@ import (
 type child struct {
 	*pipe
 	*process
-	fallback upstream.Fallback
-	run      uint64                 // counts those of its client
-	served   atomic.Bool            // it has answered something, so it did not crash at its start
-	modern   atomic.Bool            // it has answered server/discover
-	legacy   atomic.Bool            // it has refused that, as servers of that era do: nothing else is for it
-	offers   atomic.Pointer[[]byte] // the versions that it speaks, a JSON array; nil: it has not said so
-	ours     atomic.Bool            // the bridge ends it for a reason of its own: nobody's request is to blame
-	ready    chan struct{}          // closed when it may be given requests; nil: from the start
+	fallback  upstream.Fallback
+	run       uint64                 // counts those of its client
+	served    atomic.Bool            // it has answered something, so it did not crash at its start
+	modern    atomic.Bool            // it has answered server/discover
+	legacy    atomic.Bool            // it has refused that, as servers of that era do: nothing else is for it
+	offers    atomic.Pointer[[]byte] // the versions that it speaks, a JSON array; nil: it has not said so
+	ours      atomic.Bool            // the bridge ends it for a reason of its own: nobody's request is to blame
+	ready     chan struct{}          // closed when it may be given requests; nil: from the start
+	handshake bool                   // it is asked initialize first
+	offered   []string               // what it has offered then; set before ready is closed
 	// left are those that have left something with it that nobody waits for: notifications, and
 	// requests that were given up. Guarded by the client's lock.
 	left map[suspect]struct{}
@@ -71,19 +72,6 @@ func (c *child) takes() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// greet asks a child whether it has come up: until it has answered that it is given nothing else,
-// which could end it and look like a crash at its start. One that leaves that unanswered
-// for too long gets its requests all the same.
-func (c *child) greet(limit time.Duration) {
-	defer close(c.ready)
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if ans, err := c.do(ctx, ownDiscover(), sink{}); err == nil { // any answer will do
-		c.served.Store(true)
-		c.introduced(ans)
 	}
 }
 
@@ -131,6 +119,10 @@ func (c *child) foreign() error {
 	if !c.legacy.Load() {
 		return nil
 	}
+	return notModern()
+}
+
+func notModern() *upstream.Failure {
 	return &upstream.Failure{Cause: upstream.NotModern, Detail: "the command was started again, and does not speak MCP 2026-07-28 any more; the request was not given to it"}
 }
 

@@ -90,6 +90,20 @@ func actAsChild(mode string) {
 		}
 		_ = os.WriteFile("been here", nil, 0o600)
 		actAsChild("modern")
+	case "ignorant": // modern for the first time only; later it says nothing to what it does not know
+		if _, err := os.Stat("been here"); err == nil {
+			serveChild(func(m jsonrpc.Message) {
+				switch m.Method {
+				case mcp.MethodInitialize:
+					fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
+				case mcp.MethodToolsCall:
+					childTool(m)
+				}
+			})
+			return
+		}
+		_ = os.WriteFile("been here", nil, 0o600)
+		actAsChild("modern")
 	case "mute": // but for the first time
 		if _, err := os.Stat("been here"); err == nil {
 			serveChild(func(jsonrpc.Message) {})
@@ -109,6 +123,12 @@ func actAsChild(mode string) {
 			}
 			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}\n", m.ID)
 		})
+	case "older": // modern for the first time only
+		if _, err := os.Stat("been here"); err == nil {
+			actAsChild("fragile")
+		}
+		_ = os.WriteFile("been here", nil, 0o600)
+		actAsChild("modern")
 	case "fragile": // as servers of the Python SDK before 1.9.4 are
 		up := false
 		serveChild(func(m jsonrpc.Message) {

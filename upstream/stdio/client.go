@@ -48,14 +48,15 @@ type Client struct {
 	crashes *crashes
 	answers atomic.Bool // a child has answered server/discover: so will the next ones
 
-	mu      sync.Mutex
-	stop    context.CancelFunc
-	child   *child
-	buried  *child // the one before, which ended
-	delays  *backoff.ExponentialBackOff
-	startAt time.Time // the next start is not before
-	runs    uint64    // children that were started
-	ending  sync.WaitGroup
+	mu        sync.Mutex
+	stop      context.CancelFunc
+	child     *child
+	greetings greetings
+	buried    *child // the one before, which ended
+	delays    *backoff.ExponentialBackOff
+	startAt   time.Time // the next start is not before
+	runs      uint64    // children that were started
+	ending    sync.WaitGroup
 }
 
 var _ upstream.Caller = (*Client)(nil)
@@ -219,6 +220,18 @@ func (s *Client) Retire() {
 	})
 }
 
+// offers returns the versions that the command offers as a legacy server, nil if it is not known to be one. Who is told that decides
+// what follows, and may ask again: it may be another version by then.
+func (s *Client) offers() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.greetings.known()
+	if known != nil {
+		s.greetings = greetings{}
+	}
+	return known
+}
+
 // Signs reports that a server which does not answer server/discover is a legacy one (E-45), unless it
 // has answered that before, and that one which ends at it may be, unless any of its processes has.
 func (s *Client) Signs() upstream.Signs {
@@ -230,6 +243,9 @@ func (s *Client) Signs() upstream.Signs {
 // LegacyOffer asks a server that refused server/discover what it is. The
 // handshake leaves the process in a legacy session, so it is ended afterwards.
 func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Offer {
+	if known := s.offers(); known != nil {
+		return negotiate.Offer{Versions: known}
+	}
 	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)}
 	c, err := s.get(ctx, req.call)
 	if err != nil {

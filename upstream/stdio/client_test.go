@@ -62,6 +62,32 @@ func TestE45ALegacyChildIsRecognisedAndReplaced(t *testing.T) {
 	}
 }
 
+// An older version may have taken the place of a modern one, and end at what the modern one answers.
+func TestE45ACommandThatKeepsEndingAtDiscoverMayBeAnOlderVersion(t *testing.T) {
+	s := newStdio(t, "older", Options{Dir: t.TempDir(), MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	mustDo(t, s, call(mcp.MethodDiscover, ""))
+	_, _ = s.Do(t.Context(), tool("exit"), nil)
+	_, err := s.Do(t.Context(), tool("pid"), nil)
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.NotModern || f.Sent {
+		t.Errorf("a call gets %v", err)
+	}
+	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", upstream.NewPeer(s, *call("", "")))
+	if v.Proven() != negotiate.Legacy || !strings.Contains(v.Err.Error(), "2025-03-26") {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+// Or say nothing to it, and run whatever tool it is told to.
+func TestE45ASilentSuccessorGetsNothing(t *testing.T) {
+	s := newStdio(t, "ignorant", Options{Dir: t.TempDir(), MinBackoff: time.Millisecond, Ping: 200 * time.Millisecond})
+	mustDo(t, s, call(mcp.MethodDiscover, ""))
+	_, _ = s.Do(t.Context(), tool("exit"), nil)
+	ans, err := s.Do(t.Context(), tool("pid"), nil)
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.NotModern || f.Sent {
+		t.Errorf("a call gets %+v, %v", ans, err)
+	}
+}
+
 func TestE45ASilentChildIsLegacy(t *testing.T) {
 	s := newStdio(t, "script", quick) // answers no discover
 	v := negotiate.NewProber(negotiate.Options{Timeout: 200 * time.Millisecond}).Probe(t.Context(), "", upstream.NewPeer(s, *call("", "")))

@@ -57,10 +57,16 @@ func (s *Client) current() (*child, time.Duration, error) {
 		for of := range c.left {
 			s.strike(of, c)
 		}
+		if c.ready != nil {
+			s.greetings.over(c)
+		}
 		s.buryLocked(c.served.Load() || time.Since(c.begun) >= stable)
 	}
 	if s.child != nil {
 		return s.child, 0, nil
+	}
+	if s.greetings.known() != nil {
+		return nil, 0, notModern()
 	}
 	if wait := time.Until(s.startAt); wait > 0 {
 		return nil, wait, nil
@@ -75,7 +81,7 @@ func (s *Client) current() (*child, time.Duration, error) {
 	s.runs++
 	c.run = s.runs
 	if s.answers.Load() {
-		c.ready = make(chan struct{})
+		c.ready, c.handshake = make(chan struct{}), s.greetings.shakesHands()
 	}
 	s.ending.Go(func() { <-c.done })
 	s.ending.Go(func() { c.attend(s.opt.Ping, s.opt.Ping) })
