@@ -269,3 +269,98 @@ func TestWhatWasChangedSinceTheStoreWentBackStays(t *testing.T) {
 		}
 	})
 }
+
+// However many changes the moment had.
+func TestManyChangesInTheLostMomentGoBack(t *testing.T) {
+	for _, levels := range [][]string{{"debug"}, strings.Split(strings.Repeat("debug info ", 10)+"error", " ")} {
+		t.Run(fmt.Sprint(len(levels)), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				opt.Replica, opt.Peers = homeID, dead{}
+				engine := newRewinding(opt.Store)
+				tells := &tellTale{Store: engine}
+				opt.Store = tells
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				at := store.Address{Session: store.Name("/mcp\n" + p.session), Kind: store.Session}
+				engine.part()
+				last := ""
+				for i, level := range levels {
+					last = level
+					if i < len(levels)-1 {
+						last = fmt.Sprint(level, i)
+					}
+					b.last().setLevel(last)
+					synctest.Wait()
+				}
+				r, _ := engine.Get(t.Context(), at)
+				t.Log("version", r.Version)
+				engine.goBack()
+				tells.changed("")
+				time.Sleep(time.Minute)
+				want(t, "a request", p.status(plainEcho), 200)
+				want(t, "the level", b.last().level, last)
+				r, err := engine.Get(t.Context(), at)
+				if w := "2025-06-18 " + last; err != nil || !strings.Contains(string(r.Value), base64.StdEncoding.EncodeToString([]byte(w))) {
+					t.Errorf("the store has %s, %v", r.Value, err)
+				}
+			})
+		})
+	}
+}
+
+// The session comes to B in the moment that is lost, and A is dead.
+func TestASessionThatCameInTheLostMomentGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, ba := stored(), newFake()
+		opt.Replica, opt.Peers = homeID, dead{}
+		engine := newRewinding(opt.Store)
+		atA := &tellTale{Store: engine}
+		opt.Store = atA
+		_, a := servePipe(t, opt, ba)
+		a.initialize(mcp.V20250618)
+		engine.part()
+		ba.last().setLevel("debug")
+		synctest.Wait()
+		bb := newFake()
+		opt.Replica = neighbourID
+		atB := &tellTale{Store: engine}
+		opt.Store = atB
+		_, b := servePipe(t, opt, bb)
+		b.session, b.version = a.session, a.version
+		want(t, "a request at B", b.status(plainEcho), 200)
+		want(t, "the level at B", bb.last().level, "debug")
+		engine.goBack()
+		atB.changed("")
+		time.Sleep(time.Minute)
+		want(t, "a request at B", b.status(plainEcho), 200)
+		want(t, "the level at B", bb.last().level, "debug")
+	})
+}
+
+// A level is set, and set back, and the store goes back to the middle.
+func TestASettingThatWentThereAndBackIsNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Peers = homeID, dead{}
+		engine := newRewinding(opt.Store)
+		tells := &tellTale{Store: engine}
+		opt.Store = tells
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		set := func(level string) { b.last().setLevel(level); synctest.Wait() }
+		set("info")
+		set("debug")
+		engine.part()
+		set("info")
+		tells.changed("") // the connection is lost for a moment, and nothing of the store
+		time.Sleep(time.Minute)
+		want(t, "a request", p.status(plainEcho), 200)
+		time.Sleep(time.Minute)
+		engine.goBack()
+		tells.changed("")
+		time.Sleep(time.Minute)
+		want(t, "a request", p.status(plainEcho), 200)
+		want(t, "the level", b.last().level, "info")
+	})
+}

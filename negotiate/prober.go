@@ -197,5 +197,17 @@ func (p *Prober) learn(v *Verdict, own bool) {
 	}
 }
 
-// Well notes that the server has answered server/discover as a modern one does, to somebody else.
-func (p *Prober) Well() { p.trust.set(true) }
+// Well reports whether a result of server/discover, which somebody else has got in nobody's name, is that of a server that can be
+// used. Then that counts as proof.
+func (p *Prober) Well(result []byte) bool {
+	v := judgeResult(result, p.opt.Fallback)
+	if v.Err != nil || len(v.Versions) == 0 {
+		return false
+	}
+	p.learn(&v, true)
+	return true
+}
+
+// Stands reports whether the server, which has failed at server/discover just now when somebody else asked in nobody's name, counts as
+// modern still.
+func (p *Prober) Stands() bool { return p.trust.stands(true) }

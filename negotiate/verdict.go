@@ -122,6 +122,17 @@ func LegacyRefusal(code int) bool {
 	return true
 }
 
+// NamesLegacy reports whether an answer to server/discover names versions, of which none but legacy ones: a result, or a refusal of
+// the version.
+func NamesLegacy(result []byte, refusal *jsonrpc.Error) bool {
+	list := rawjson.Get(result, "supportedVersions")
+	if refusal != nil && refusal.Code == mcp.CodeUnsupportedVersion {
+		list = rawjson.Get(refusal.Data, "supported")
+	}
+	v := byVersions(list, nil)
+	return v.LegacyServer()
+}
+
 // judgeDoubtful judges a failure that stands unless the peer says that it is a legacy server.
 func judgeDoubtful(ctx context.Context, peer Peer, cause error) Verdict {
 	v := judgeLegacy(ctx, peer, cause, false)

@@ -72,6 +72,7 @@ func (w *walker) schema(at int, root bool) (s schema) {
 			id, ok := rawjson.Text(o.value())
 			based = based || ok && !strings.HasPrefix(id, "#")
 		case "$ref", "$dynamicRef":
+			s.unwrappable = s.unwrappable || root // inside of another schema it is too much for ajv 6, and beside an $id for ajv 8: a client with either gets no list at all
 			w.reference(&o)
 		case "$recursiveRef": // always "#": cannot be pointed elsewhere
 			s.unwrappable = true

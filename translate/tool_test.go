@@ -79,6 +79,8 @@ func TestOutputSchemaIsWrapped(t *testing.T) {
 		{"Q10 the whole document, spelled as nothing", `{"type":"array","items":{"$ref":""}}`,
 			`{"type":"object","properties":{"result":{"type":"array","items":{"$ref":"#/properties/result"}}},"required":["result"]}`},
 		{"Q10 cannot be wrapped", `{"type":"array","items":{"$recursiveRef":"#"}}`, ""},
+		{"Q10 nor can a reference at the root", `{"$ref":"#/$defs/A","$defs":{"A":{"type":"array"}}}`, ""},
+		{"Q10 nor one beside an id", `{"$id":"https://x.test/s","$ref":"#/$defs/A","$defs":{"A":{"type":"array"}}}`, ""},
 		{"Q10 malformed", `{"type":"object","properties":[]}`, ""},
 	}
 	for _, tt := range tests {

@@ -15,6 +15,8 @@ type Fallback interface {
 	// Version chooses the version to speak with a server that does not offer
 	// 2026-07-28, from those that it offers, a JSON array; "" for none (I-8).
 	Version(offered []byte) string
+	// Offered tells which versions the server has said that it offers, a JSON array.
+	Offered(versions []byte)
 }
 
 // Mutual chooses the version to send again with after a -32022: mine, when the

@@ -77,6 +77,9 @@ func (d *Dialect) Version(offered []byte) string {
 	return Newest(offered)
 }
 
+// Offered implements upstream.Fallback.
+func (d *Dialect) Offered(versions []byte) { d.judge(versions) }
+
 // judge believes the server's latest list of versions (I-3).
 func (d *Dialect) judge(offered []byte) {
 	if d.opt.Mode != Auto {

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/stdio"
@@ -31,18 +32,18 @@ type children struct {
 
 	common   *stdio.Client // the process that is asked what the command is
 	verdicts *verdicts     // what it has said
-	doubted  atomic.Int64  // when that was doubted last, in Unix nanoseconds
+	outdated atomic.Int64  // when that was last out of date, in Unix nanoseconds
 }
 
 func newChildren(common *bridge.Bridge, l *local) *children {
 	return &children{Bridge: common, opt: *l.opt, places: l.places, gate: gate.New(), common: l.stdio, verdicts: l.verdicts}
 }
 
-// doubt has another process asked what the command is, since that of a session has shown to be of an older revision:
+// outdates has another process asked what the command is, since that of a session has proved to be a legacy server:
 // each starts the version that is installed at the time.
-func (c *children) doubt() {
-	now, last := time.Now().UnixNano(), c.doubted.Load()
-	if now-last < int64(lookPause) || !c.doubted.CompareAndSwap(last, now) {
+func (c *children) outdates() {
+	now, last := time.Now().UnixNano(), c.outdated.Load()
+	if now-last < int64(lookPause) || !c.outdated.CompareAndSwap(last, now) {
 		return
 	}
 	c.common.Retire()
@@ -61,10 +62,16 @@ var _ upstream.Wrapper = (*witness)(nil)
 // Unwrap implements upstream.Wrapper.
 func (w *witness) Unwrap() upstream.Caller { return w.Caller }
 
-// Do implements upstream.Caller.
+// Do implements upstream.Caller. A process that may have become a legacy server is asked whether it is one.
 func (w *witness) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	answer, err := w.Caller.Do(ctx, call, notify)
-	if failure, _ := errors.AsType[*upstream.Failure](err); failure != nil && failure.Cause == upstream.NotModern {
+	failure, _ := errors.AsType[*upstream.Failure](err)
+	switch {
+	case failure != nil && failure.Cause == upstream.NotModern && call.Method != mcp.MethodDiscover:
+		within, cancel := context.WithTimeout(ctx, reachTimeout)
+		defer cancel()
+		w.LegacyOffer(within, call)
+	case err == nil && call.Method == mcp.MethodDiscover && negotiate.NamesLegacy(answer.Result, answer.Error):
 		w.legacy()
 	}
 	return answer, err
@@ -153,7 +160,7 @@ func (c *children) start(account *budget.Account) (*child, error) {
 		return nil, err
 	}
 	own, opt := &child{process: process}, c.opt.Bridge
-	opt.Upstream = &admitting{&witness{c.opt.Draft.Caller(process), func() { own.legacy.Store(true); c.doubt() }}, c.opt.Legacy.Turns, nil, true} // how many there are is bounded
+	opt.Upstream = &admitting{&witness{c.opt.Draft.Caller(process), func() { own.legacy.Store(true); c.outdates() }}, c.opt.Legacy.Turns, nil, true} // how many there are is bounded
 	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)), account)
 	own.Bridge = bridge.New(opt)
 	return own, nil

@@ -17,7 +17,7 @@ import (
 //	   └─ and something else was known ──▶ disputed: each client goes by its own
 //	it cannot see ──▶ what was known stays
 func (v *verdicts) hear(ctx context.Context, verdict *negotiate.Verdict) {
-	if verdict.Proven() == negotiate.Unknown || v.policy == negotiate.RelayNever || v.confirms(verdict) {
+	if verdict.Proven() == negotiate.Unknown || v.confirms(verdict) {
 		return
 	}
 	own := v.prober.Again(ctx, "", v.peer(downstream.Caller{}))

@@ -50,17 +50,43 @@ func TestAnOlderVersionOfACommandGetsNothingOfTheSessionsBefore_A32(t *testing.T
 	}
 }
 
-// Where nobody's process has ended, the first client that gets one of the older version shows it.
+// Where nobody's process has ended, the first client that gets one of the older version shows it, however that takes what it does not know.
 func TestASessionWhoseProcessIsAnOlderVersionIsRelayed_A16(t *testing.T) {
-	version := filepath.Join(t.TempDir(), "version")
-	install(t, version, good)
-	_, url := serve(t, process(t, installed+version, 3))
-	a := session(t, url)
-	install(t, version, parrot)
-	if id, body := initialize(t, url, "2025-06-18", `{}`); id == "" || !strings.Contains(body, "said") {
-		t.Errorf("it gets %s", body)
+	for _, mode := range []string{parrot, sdkLegacy, "lists", "ends"} {
+		t.Run(mode, func(t *testing.T) {
+			version := filepath.Join(t.TempDir(), "version")
+			install(t, version, good)
+			_, url := serve(t, process(t, installed+version, 3))
+			a := session(t, url)
+			install(t, version, mode)
+			if id, body := initialize(t, url, "2025-06-18", `{}`); id == "" || strings.Contains(body, "mcp-bridge") {
+				t.Errorf("it gets %s", body)
+			}
+			if status, body := post(t, url, a, call("pid")); status != http.StatusNotFound {
+				t.Errorf("the session before gets %d %s", status, body)
+			}
+		})
 	}
-	if status, body := post(t, url, a, call("pid")); status != http.StatusNotFound {
-		t.Errorf("the session before gets %d %s", status, body)
+}
+
+// A process that refuses server/discover once, since it is not ready, is asked again.
+func TestAProcessThatIsNotReadyIsAskedAgain_A32(t *testing.T) {
+	for name, perSession := range map[string]int{"shared": 0, "a process for each session": 3} {
+		version := filepath.Join(t.TempDir(), "version")
+		install(t, version, good)
+		_, url := serve(t, process(t, installed+version, perSession))
+		a := session(t, url)
+		pidOf(t, url, a)
+		install(t, version, "unready")
+		_, _ = post(t, url, a, call("crash"))
+		for ctx := patience(t); ; {
+			_, body := post(t, url, a, call("pid"))
+			if strings.Contains(body, "pid ") {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%s: %s", name, body)
+			}
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 )
 
 // handover is a backend that connects legacy clients to a server of their own
@@ -141,6 +142,9 @@ func (h *handover) Restore(ctx context.Context, caller, by downstream.Caller, re
 // outdates reports whether the server has shown to be a legacy one, for which sessions that are
 // translated for are nothing.
 func (h *handover) outdates(ctx context.Context, caller downstream.Caller) bool {
+	if h.verdicts.policy == negotiate.RelayNever && !h.verdicts.legacyOnly.Load() {
+		return false
+	}
 	verdict := h.verdicts.judge(ctx, caller)
 	return verdict.LegacyServer() && !h.verdicts.guessed(&verdict)
 }

@@ -66,6 +66,9 @@ func actAsProcess(mode string) {
 	case parrot:
 		repeat()
 		return
+	case "lists", "ends":
+		older(mode)
+		return
 	}
 	var waiting [][]byte
 	calls := 0
@@ -103,6 +106,11 @@ func actAsProcess(mode string) {
 		if msg.Params.Name == "nth" {
 			calls++
 			result = `{"resultType":"complete","content":[{"type":"text","text":"nth ` + fmt.Sprint(calls) + `"}]}`
+		}
+		if msg.Method == "server/discover" && mode == "unready" {
+			mode = good
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"not ready yet"}}`+"\n", msg.ID)
+			continue
 		}
 		if msg.Method == "server/discover" {
 			result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"logging":{}},"ttlMs":0,"cacheScope":"private"}`
@@ -383,4 +391,27 @@ func inTime(t *testing.T, url, session string) string {
 	}
 	t.Fatal("no call is answered")
 	return ""
+}
+
+// older is a legacy server that takes server/discover in one way or another.
+func older(mode string) {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var msg struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.Unmarshal(lines.Bytes(), &msg)
+		said, _ := json.Marshal(lines.Text())
+		switch {
+		case msg.Method == "server/discover":
+			switch mode {
+			case "lists":
+				fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2025-06-18"],"capabilities":{}}}`+"\n", msg.ID)
+			case "ends":
+				os.Exit(1)
+			}
+		case msg.ID != nil:
+			fmt.Fprintf(os.Stdout, `{ "result": {"protocolVersion":"2025-06-18","said":%s},"id":%s,"jsonrpc":"2.0" , "vendor": [1,  2] }`+"\n", said, msg.ID)
+		}
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -20,7 +19,7 @@ const reachTimeout = 10 * time.Second
 // answers shows that it is; when it answers as a server of another era would, what
 // follows from that takes effect. refused gets a refusal in the bridge's own name.
 func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) error {
-	if v.everyone && v.legacyOnly.Load() {
+	if v.everyone && v.legacyOnly.Load() && v.policy != negotiate.RelayNever {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, max(reachTimeout, v.prober.Timeout()))
@@ -37,10 +36,7 @@ func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) e
 	case absent(failure) && !upstream.Doubtful(v.caller, failure):
 		return failure
 	}
-	modern := err == nil && answer.Error == nil
-	if modern && !signin.Guessed(answer.Result) {
-		v.prober.Well()
-	}
+	modern := err == nil && answer.Error == nil && v.prober.Well(answer.Result)
 	answer.Release()
 	if failure != nil && absent(failure) && v.legacyOnly.Load() { // as some take what they do not know, and all who are down
 		if offer := v.peer(downstream.Caller{}).LegacyOffer(within); offer.Refused == nil && len(offer.Versions) == 0 {
@@ -48,7 +44,7 @@ func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) e
 		}
 	}
 	if modern == v.legacyOnly.Load() && ctx.Err() == nil {
-		if failure == nil || !upstream.Doubtful(v.caller, failure) { // which proves nothing
+		if failure == nil || !upstream.Doubtful(v.caller, failure) || !v.prober.Stands() { // else it proves nothing yet
 			v.prober.Forget()
 		}
 		verdict := v.judge(ctx, downstream.Caller{})

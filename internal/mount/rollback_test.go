@@ -200,25 +200,32 @@ func TestSessionsOfABridgeBehindABridgeAreItsOwn_A16(t *testing.T) {
 	}
 }
 
-// So it is where nobody may be relayed to the server that has come.
+// So it is where nobody may be relayed to the server that has come, each time.
 func TestASessionEndsWithTheEraOfItsServerWhoeverMayBeRelayed_A32(t *testing.T) {
 	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
 	front, become := replaceable(t, modern.URL)
 	opt := over(front)
 	opt.Relay = negotiate.RelayNever
 	m, url := serve(t, opt)
-	session, _ := initialize(t, url, "2025-06-18", `{}`)
-	become(old.URL)
-	_ = m.Reach(t.Context())
-	for ctx := patience(t); m.HTTP.Holds(session); runtime.Gosched() {
-		if ctx.Err() != nil {
-			t.Fatal("the session does not end")
+	for range 2 {
+		session, body := initialize(t, url, "2025-06-18", `{}`)
+		if session == "" {
+			t.Fatal(body)
 		}
-	}
-	if status, body := post(t, url, session, listTools); status != http.StatusNotFound {
-		t.Errorf("it gets %d %s", status, body)
-	}
-	if id, body := initialize(t, url, "2025-06-18", `{}`); id != "" || !strings.Contains(body, "legacy server") {
-		t.Errorf("a new one gets %s", body)
+		become(old.URL)
+		_ = m.Reach(t.Context())
+		for ctx := patience(t); m.HTTP.Holds(session); runtime.Gosched() {
+			if ctx.Err() != nil {
+				t.Fatal("the session does not end")
+			}
+		}
+		if status, body := post(t, url, session, listTools); status != http.StatusNotFound {
+			t.Errorf("it gets %d %s", status, body)
+		}
+		if id, body := initialize(t, url, "2025-06-18", `{}`); id != "" || !strings.Contains(body, "legacy server") {
+			t.Errorf("a new one gets %s", body)
+		}
+		become(modern.URL)
+		_ = m.Reach(t.Context())
 	}
 }

@@ -34,8 +34,6 @@ type verdicts struct {
 	telling sync.Mutex
 	// own is which legacy clients the server has proved to serve itself. It is guarded by telling.
 	own share
-	// barred says that the server is for nobody here. It is guarded by telling.
-	barred bool
 	// known says that there is a verdict which others may rely on.
 	known atomic.Bool
 	// disputed says that the server answers nobody without credentials, and told a client
@@ -96,10 +94,6 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 	}
 	v.telling.Lock()
 	defer v.telling.Unlock()
-	if v.policy == negotiate.RelayNever {
-		v.barLocked(verdict)
-		return
-	}
 	v.disputed.Store(false)
 	v.noteLocked(verdict)
 }
@@ -120,30 +114,18 @@ func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
 	if !changed {
 		return
 	}
+	follows := "they are relayed to it unchanged"
+	if v.policy == negotiate.RelayNever {
+		follows = "it serves nobody here (legacy-relay)"
+	}
 	if now {
 		v.log.Info().Str(logfield.Era, verdict.Era.String()).Strs("versions", verdict.Versions).
-			Msg("the upstream speaks no newer revision than its clients: they are relayed to it unchanged")
+			Msg("the upstream speaks no newer revision than its clients: " + follows)
 	} else {
 		v.log.Info().Str(logfield.Era, verdict.Era.String()).Msg("the upstream is no legacy server any more: clients are translated for")
 	}
 	for _, learn := range v.changed {
 		learn(now)
-	}
-}
-
-// barLocked has the sessions of the bridge end with the era of their server where nobody may be relayed to it.
-func (v *verdicts) barLocked(verdict *negotiate.Verdict) {
-	barred := verdict.LegacyServer()
-	if v.barred == barred {
-		return
-	}
-	v.barred = barred
-	if !barred {
-		return
-	}
-	v.log.Warn().Strs("versions", verdict.Versions).Msg("the upstream speaks no newer revision than its clients, and nobody may be relayed to it (legacy-relay): their sessions end")
-	for _, learn := range v.changed {
-		learn(true)
 	}
 }
 

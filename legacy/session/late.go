@@ -68,11 +68,12 @@ func (s *Session) Later(c *LateCall) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	q := k.late.queue(c)
+	s.stored.addLate(c) // before others may settle it
 	if k.closed || !k.late.add(q, c) {
+		s.stored.removeLate(c)
 		c.hold.Release()
 		return false
 	}
-	s.stored.addLate(c)
 	remover{k}.begin(q)
 	return true
 }

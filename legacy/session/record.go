@@ -2,8 +2,10 @@ package session
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -24,6 +26,7 @@ type sessionRecord struct {
 	Waiting       []waiting   `json:"waiting,omitempty"`
 	Payer         string      `json:"payer,omitempty"`   // in whose share of the store it is counted; "": in nobody's, or an older bridge's
 	Relayed       bool        `json:"relayed,omitempty"` // it is a server's own: package internal/relayed
+	Before        []digest    `json:"before,omitempty"`  // the records that led to this one, the latest last, where the store is shared
 
 	size  int           // of one that was read
 	ttl   time.Duration // of one that was read
@@ -32,7 +35,12 @@ type sessionRecord struct {
 }
 
 // digest tells records of a session from each other.
-type digest [sha256.Size]byte
+type digest uint64
+
+func digestOf(value []byte) digest {
+	sum := sha256.Sum256(value)
+	return digest(binary.BigEndian.Uint64(sum[:]))
+}
 
 // sessionRecordVersion counts the changes of sessionRecord that an older bridge could
 // not go on from. Members may be added without one.
@@ -55,15 +63,36 @@ func readSession(r *store.Record) (*sessionRecord, error) {
 // digests are of records of one session, the latest last.
 type digests []digest
 
-// mostDigests bounds them.
-const mostDigests = 16
+// mostDigests bounds them, mostBefore those that a record names.
+const (
+	mostDigests = 256
+	mostBefore  = 4
+)
 
-// with adds that of another record.
-func (d digests) with(sum digest) digests {
-	if len(d) == mostDigests {
-		d = d[1:]
+// last returns the latest n of them.
+func (d digests) last(n int) digests { return d[max(0, len(d)-n):] }
+
+// with adds that of another record, and of those that led to it where they are not there.
+func (d digests) with(sum digest, before []digest) digests {
+	for _, one := range before {
+		if d.place(one) < 0 {
+			d = append(d, one)
+		}
 	}
-	return append(d, sum)
+	if d.place(sum) != len(d)-1 || len(d) == 0 {
+		d = append(d, sum)
+	}
+	return d.last(mostDigests)
+}
+
+// place returns where a record stands, by its latest place; -1: nowhere.
+func (d digests) place(sum digest) int {
+	for i, one := range slices.Backward(d) {
+		if one == sum {
+			return i
+		}
+	}
+	return -1
 }
 
 // ReadRecord tells the people who run the bridge what a session's record says of it: not its id, which is a

@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -69,7 +68,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})
 	}
 	s.stored.readLocked(version, record)
-	k.rememberLocked(s, record.Conversation, record.sum)
+	k.rememberLocked(s, record.Conversation, record.sum, record.Before...)
 	s.stored.waiting.adopt(record.Waiting)
 	s.stored.span.written(time.Now().Add(record.ttl))
 	first := k.number()
@@ -174,7 +173,7 @@ func (k restorer) get(ctx context.Context, id string, certain bool) (*sessionRec
 	if err != nil {
 		return nil, 0, err
 	}
-	record.size, record.ttl, record.sum, record.older = len(found.Value), found.TTL, sha256.Sum256(found.Value), found.Older
+	record.size, record.ttl, record.sum, record.older = len(found.Value), found.TTL, digestOf(found.Value), found.Older
 	return record, found.Version, nil
 }
 

@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -132,7 +131,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	owner, payer := s.owner(), s.Payer()
 	value, err := json.Marshal(&sessionRecord{
 		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: owner.principal, Authorization: owner.auth, Also: owner.also,
-		Began: s.began(), Conversation: conversation, Waiting: s.stored.waiting.all(), Payer: payer,
+		Began: s.began(), Conversation: conversation, Waiting: s.stored.waiting.all(), Payer: payer, Before: s.stored.known.last(mostBefore),
 	})
 	if err != nil {
 		return err
@@ -150,10 +149,10 @@ func (k *keeper) commitLocked(s *Session) error {
 		s.stored.older.Store(false)
 		s.stored.auth, s.stored.principal = owner.auth, owner.principal
 		s.stored.unsure = nil
-		k.rememberLocked(s, conversation, sha256.Sum256(value))
+		k.rememberLocked(s, conversation, digestOf(value))
 		k.lengthen(s, s.stored.span.written(began.Add(ttl)))
 	case !conflict && !errors.Is(err, store.ErrUnreachable):
-		s.stored.unsure = s.stored.unsure.with(sha256.Sum256(value))
+		s.stored.unsure = s.stored.unsure.with(digestOf(value), nil)
 	}
 	return err
 }
@@ -171,9 +170,9 @@ func (s *stored) readLocked(version uint64, record *sessionRecord) {
 	s.older.Store(record.older)
 }
 
-func (k *keeper) rememberLocked(s *Session, conversation []byte, sum digest) {
+func (k *keeper) rememberLocked(s *Session, conversation []byte, sum digest, before ...digest) {
 	if k.shared {
-		s.stored.base, s.stored.known = conversation, s.stored.known.with(sum)
+		s.stored.base, s.stored.known = conversation, s.stored.known.with(sum, before)
 	}
 }
 
@@ -232,7 +231,7 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	if record == nil {
 		return downstream.ErrGone
 	}
-	switch at := slices.Index(s.stored.known, record.sum); {
+	switch at := s.stored.known.place(record.sum); {
 	case version > s.stored.version: // another replica's
 	case !certain || !k.shared:
 		return nil
@@ -246,7 +245,7 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	k.lengthen(s, s.stored.span.written(time.Now().Add(record.ttl)))
 	if slices.Contains(s.stored.unsure, record.sum) { // which is no change of another replica's
 		s.stored.version, s.stored.unsure = version, nil
-		k.rememberLocked(s, record.Conversation, record.sum)
+		k.rememberLocked(s, record.Conversation, record.sum, record.Before...)
 		return nil
 	}
 	if !bytes.Equal(record.Conversation, s.stored.base) {
@@ -260,7 +259,7 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1, record.Also})
 	}
 	s.stored.readLocked(version, record)
-	k.rememberLocked(s, record.Conversation, record.sum)
+	k.rememberLocked(s, record.Conversation, record.sum, record.Before...)
 	return nil
 }
 
@@ -269,7 +268,7 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 func (s *stored) goBackLocked(at int, version uint64, record *sessionRecord) (newer bool) {
 	s.version = version
 	if newer = at < len(s.known)-1; newer {
-		s.base, s.known = record.Conversation, s.known[:at+1]
+		s.base, s.known, s.auth, s.principal = record.Conversation, s.known[:at+1], record.Authorization, record.Principal
 	}
 	return newer
 }

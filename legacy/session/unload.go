@@ -276,7 +276,7 @@ func (k toucher) renewCalls(ctx context.Context) {
 		began := time.Now()
 		k.set.Renew()
 		for _, use := range k.set.table.All() {
-			if s := use.Value; s.stored != nil && k.compare(s) != nil {
+			if s := use.Value; s.stored != nil && (ctx.Err() != nil || k.compare(s) != nil) {
 				break // the connection will have been lost once more
 			}
 		}

@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -35,7 +36,8 @@ type child struct {
 	offered   []string               // what it has offered then; set before ready is closed
 	// left are those that have left something with it that nobody waits for: notifications, and
 	// requests that were given up. Guarded by the client's lock.
-	left map[suspect]struct{}
+	left  map[suspect]struct{}
+	asked atomic.Int64 // when it was asked again what it is, in Unix nanoseconds
 }
 
 // maxLeft bounds who is remembered to have left something with a child.
@@ -75,8 +77,9 @@ func (c *child) takes() bool {
 	}
 }
 
-// introduced learns what a child is from its answer to server/discover.
-func (c *child) introduced(ans *upstream.Answer) {
+// introduced learns what a child is from its answer to server/discover, and reports whether that shows it: it may have failed, or say
+// yes to whatever it is asked.
+func (c *child) introduced(ans *upstream.Answer) (shown bool) {
 	c.modern.Store(ans.Error == nil)
 	said := upstream.Answer{Error: ans.Error}
 	said.Settle(c.fallback, 0)
@@ -84,13 +87,20 @@ func (c *child) introduced(ans *upstream.Answer) {
 	if said.Error != nil {
 		offers = rawjson.Get(said.Error.Data, "supported")
 	}
-	listed := rawjson.KindOf(offers) == rawjson.Array && len(offers) > len("[]") && len(offers) <= maxOffers
-	if listed {
+	switch {
+	case rawjson.KindOf(offers) == rawjson.Array && len(offers) > len("[]") && len(offers) <= maxOffers:
 		offers = bytes.Clone(offers)
 		c.offers.Store(&offers)
+		if c.fallback != nil {
+			c.fallback.Offered(offers)
+		}
+		c.legacy.Store(upstream.Choose(c.fallback, offers, string(mcp.V20260728)) == "")
+	case said.Error != nil && negotiate.LegacyRefusal(said.Error.Code):
+		c.legacy.Store(true)
+	default:
+		return false
 	}
-	c.legacy.Store(said.Error != nil && negotiate.LegacyRefusal(said.Error.Code) ||
-		listed && upstream.Choose(c.fallback, offers, string(mcp.V20260728)) == "")
+	return true
 }
 
 // maxOffers bounds what is kept of a child's list of versions, in bytes.
@@ -114,13 +124,28 @@ func (c *child) declares(params []byte) []byte {
 }
 
 // foreign returns why a child that came in the place of a modern one gets nothing that was meant for that. It
-// might execute it: many servers do so without a session, and without a look at what a person decided.
+// might execute it: many servers do so without a session, and without a look at what a person decided. It is asked now and then
+// whether that is still so: it may not have been ready.
 func (c *child) foreign() error {
+	if !c.legacy.Load() {
+		return nil
+	}
+	now, asked := time.Now().UnixNano(), c.asked.Load()
+	if now-asked >= int64(askAgain) && c.asked.CompareAndSwap(asked, now) {
+		ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
+		defer cancel()
+		if ans, err := c.do(ctx, ownDiscover(), sink{}); err == nil {
+			c.introduced(ans)
+		}
+	}
 	if !c.legacy.Load() {
 		return nil
 	}
 	return notModern()
 }
+
+// askAgain lies at least between two such questions.
+const askAgain = time.Second
 
 func notModern() *upstream.Failure {
 	return &upstream.Failure{Cause: upstream.NotModern, Detail: "the command was started again, and does not speak MCP 2026-07-28 any more; the request was not given to it"}

@@ -154,6 +154,24 @@ func actAsChild(mode string) {
 				childTool(m)
 			}
 		})
+	case "todraft":
+		version := "DRAFT-2026-v1"
+		if _, err := os.Stat("been here"); err != nil {
+			version = "2026-07-28"
+			_ = os.WriteFile("been here", nil, 0o600)
+		}
+		serveChild(func(m jsonrpc.Message) {
+			switch {
+			case m.Method == mcp.MethodDiscover:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"supportedVersions\":[%q]}}\n", m.ID, version)
+			case upstream.Declared(m.Params) != version:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32022,\"message\":\"no\",\"data\":{\"supported\":[%q]}}}\n", m.ID, version)
+			case strings.Contains(string(m.Params), `"ask"`):
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"result_type\":\"incomplete\",\"inputRequests\":{\"a\":{\"method\":\"elicitation/create\",\"params\":{}}},\"requestState\":\"x\"}}\n", m.ID)
+			default:
+				childTool(m)
+			}
+		})
 	case "draft":
 		serveChild(func(m jsonrpc.Message) {
 			answer := `"result":{"supportedVersions":["DRAFT-2026-v1"],"capabilities":{}}`

@@ -116,7 +116,7 @@ func (s *Client) run(ctx context.Context, call *upstream.Call, to sink) (*upstre
 	// That an error is a refusal, and nothing has run, is not to be seen of it here.
 	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion && upstream.ReadOnly(call.Method) {
 		if version := upstream.Mutual(s.opt.Fallback, ans.Error, string(mcp.V20260728)); version != "" {
-			req.params = upstream.Redeclare(req.params, version)
+			req.params, req.own = upstream.Redeclare(req.params, version), false
 			ans, err = s.send(ctx, req, to)
 			ans.Settle(s.opt.Fallback, 0)
 		}
@@ -170,8 +170,10 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.foreign(); err != nil && req.call.Method != mcp.MethodDiscover {
-		return c, nil, err
+	if req.call.Method != mcp.MethodDiscover {
+		if err := c.foreign(); err != nil {
+			return c, nil, err
+		}
 	}
 	if req.own && req.call.Method != mcp.MethodDiscover {
 		req.params = c.declares(req.params)
@@ -183,7 +185,9 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	case err != nil:
 		s.broke(c, req.call, err)
 	case req.call.Method == mcp.MethodDiscover:
-		c.introduced(ans)
+		if req.own { // else a client has asked it, in whatever way
+			c.introduced(ans)
+		}
 		s.answers.Store(true)
 		fallthrough
 	default:
@@ -192,10 +196,11 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	return c, ans, err
 }
 
-// retiring is how long a process that was retired may take for what it was given before.
-const retiring = 30 * time.Second
+// retiring is how often it is looked whether a process that was retired has calls still.
+const retiring = time.Second
 
-// Retire has the next request start another process, as when the command is another version by now.
+// Retire has the next request start another process, as when the command is another version by now. The one that runs ends
+// when its calls have.
 func (s *Client) Retire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,15 +212,19 @@ func (s *Client) Retire() {
 	c.ours.Store(true)
 	s.ending.Go(func() {
 		defer c.stop()
-		if len(c.calls()) == 0 {
-			return
-		}
-		late := time.NewTimer(retiring)
-		defer late.Stop()
-		select {
-		case <-late.C:
-		case <-c.ended:
-		case <-s.ctx.Done():
+		look := time.NewTicker(retiring)
+		defer look.Stop()
+		for {
+			select {
+			case <-look.C:
+				if len(c.calls()) == 0 {
+					return
+				}
+			case <-c.ended:
+				return
+			case <-s.ctx.Done():
+				return
+			}
 		}
 	})
 }

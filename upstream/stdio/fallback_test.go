@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
@@ -19,6 +20,8 @@ func (onlyDraft) Error(_ int, e *jsonrpc.Error) *jsonrpc.Error {
 	}
 	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: e.Message, Data: e.Data}
 }
+
+func (onlyDraft) Offered([]byte) {}
 
 func (onlyDraft) Version(offered []byte) string {
 	if strings.Contains(string(offered), "DRAFT-2026-v1") {
@@ -64,5 +67,18 @@ func TestAToolThatAnswersWithARefusalOfTheVersionRunsOnce(t *testing.T) {
 		if ans.Error == nil || ans.Error.Message != want {
 			t.Errorf("want %s: %+v", want, ans.Error)
 		}
+	}
+}
+
+// The next process speaks a draft, and asks in its way.
+func TestADraftOfTheNextProcessIsReadAsOne_I3(t *testing.T) {
+	d := dialect.New(dialect.Options{})
+	s := newStdio(t, "todraft", Options{Fallback: d, Dir: t.TempDir(), MinBackoff: time.Millisecond})
+	c := d.Caller(s)
+	mustDo(t, c, call(mcp.MethodDiscover, ""))
+	_, _ = c.Do(t.Context(), tool("exit"), nil)
+	ans := mustDo(t, c, tool("ask"))
+	if !d.Active() {
+		t.Errorf("a draft's answer is taken for a final one: %s", ans.Result)
 	}
 }

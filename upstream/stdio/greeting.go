@@ -62,7 +62,7 @@ func (g *greetings) known() []string {
 
 // greet asks a child whether it has come up: until it has answered that it is given nothing else,
 // which could end it and look like a crash at its start. One that leaves that unanswered
-// for too long gets its requests all the same, unless it answers initialize as a legacy server does.
+// for too long, or fails at it, gets its requests all the same, unless it answers initialize as a legacy server does.
 func (c *child) greet(limit time.Duration) {
 	defer close(c.ready)
 	if c.handshake {
@@ -80,10 +80,13 @@ func (c *child) greet(limit time.Duration) {
 	switch {
 	case err == nil: // any answer will do
 		c.served.Store(true)
-		c.introduced(ans)
-	case c.alive():
-		c.legacy.Store(len(c.shakeHands(min(limit, handshakeTime))) > 0)
+		if c.introduced(ans) {
+			return
+		}
+	case !c.alive():
+		return
 	}
+	c.legacy.Store(len(c.shakeHands(min(limit, handshakeTime))) > 0)
 }
 
 // shakeHands asks a child initialize, and returns the versions that it offers as a legacy server, nil for none.

@@ -20,6 +20,8 @@ func (onlyDraft) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: e.Message, Data: e.Data}
 }
 
+func (onlyDraft) Offered([]byte) {}
+
 func (onlyDraft) Version(offered []byte) string {
 	if strings.Contains(string(offered), "DRAFT-2026-v1") {
 		return "DRAFT-2026-v1"
