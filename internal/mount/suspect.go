@@ -47,6 +47,18 @@ func (s *suspecting) Do(ctx context.Context, call *upstream.Call, notify func(js
 	return answer, err
 }
 
+// Listen implements upstream.Caller. A subscription that is refused as a server of another era would is often the first sign of it;
+// that it is not known, or ends, is none.
+func (s *suspecting) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
+	err := s.Caller.Listen(ctx, call, notify)
+	failure, _ := errors.AsType[*upstream.Failure](err)
+	refusal, _ := errors.AsType[*jsonrpc.Error](err)
+	if failure != nil && failure.Cause == upstream.NotModern || refusal != nil && refusal.Code != jsonrpc.CodeMethodNotFound && strange(refusal.Code) {
+		s.other.give()
+	}
+	return err
+}
+
 func (s *suspecting) failed(err error) {
 	failure, _ := errors.AsType[*upstream.Failure](err)
 	switch {

@@ -1,11 +1,15 @@
 package mount
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/testport"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // Whichever way a request went to a server that is gone, somebody looks.
@@ -53,5 +57,40 @@ func TestRequestsThatFindNobodySaySo(t *testing.T) {
 				t.Error("nobody learns that the server is gone")
 			}
 		})
+	}
+}
+
+// refuses is a server that takes subscriptions/listen in one way.
+type refuses struct {
+	upstream.Caller
+	err error
+}
+
+func (r *refuses) Listen(context.Context, *upstream.Call, func(jsonrpc.Message)) error { return r.err }
+
+// A subscription that is refused as another server would may be the first sign that there is another one.
+func TestASubscriptionThatIsRefusedOddlyHasTheServerLookedAt_A25(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		look bool
+	}{
+		"as one without sessions": {&jsonrpc.Error{Code: -32000}, true},
+		"with no modern error":    {&upstream.Failure{Cause: upstream.NotModern, Status: http.StatusBadRequest}, true},
+		"since it is not known":   {&jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound}, false},
+		"at its end":              {&upstream.Failure{Cause: upstream.Lost}, false},
+		"by nobody":               {nil, false},
+	} {
+		s := &suspecting{&refuses{err: c.err}, make(signal, 1), make(signal, 1)}
+		_ = s.Listen(t.Context(), &upstream.Call{Method: mcp.MethodListen}, nil)
+		select {
+		case <-s.other:
+			if !c.look {
+				t.Errorf("%s: it is looked at", name)
+			}
+		default:
+			if c.look {
+				t.Errorf("%s: nobody looks", name)
+			}
+		}
 	}
 }
