@@ -364,3 +364,53 @@ func TestASettingThatWentThereAndBackIsNewer(t *testing.T) {
 		want(t, "the level", b.last().level, "info")
 	})
 }
+
+// A call was taken over and ended in the moment that the store has lost: there it waits where it was before, and whoever came for it
+// would ask once more what was answered, and the tool run twice.
+func TestACallThatWasTakenOverAndEndedInTheLostMomentIsOver(t *testing.T) {
+	for name, retention := range map[string]time.Duration{"it can be fetched": time.Hour, "it is forgotten": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, ba := stored(), newFake()
+				opt.Replica, opt.Peers, opt.Retention = homeID, dead{}, retention
+				engine := newRewinding(opt.Store)
+				opt.Store = alone{engine, true}
+				_, a := servePipe(t, opt, ba)
+				a.initialize(mcp.V20251125)
+				k := a.lost(ba, false)
+				question := fmt.Sprintf("%d-2", k.Address().Stream)
+				want(t, "a question", k.ask(time.Hour, nil), nil)
+				bb := newFake()
+				bb.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+					out.Finish(downstream.Result("1", []byte(`{"done":"once"}`)))
+					return nil
+				}
+				opt.Replica = neighbourID
+				atB := &tellTale{Store: engine}
+				opt.Store = atB
+				_, b := servePipe(t, opt, bb)
+				b.session, b.version = a.session, a.version
+				engine.part()
+				got := text(t, b.get(question))
+				if !strings.Contains(got, `"done":"once"`) {
+					t.Fatalf("it is taken over: %q", got)
+				}
+				time.Sleep(time.Minute)
+				engine.goBack()
+				atB.changed("")
+				time.Sleep(time.Second)
+				synctest.Wait()
+				list, err := engine.Load(t.Context(), store.Name("/mcp\n"+a.session))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range list {
+					over, told := strings.Contains(string(r.Value), `"over":true`), strings.Contains(string(r.Value), `"done":"once"`)
+					if r.Kind == store.Flow && (!over || told != (retention == time.Hour)) {
+						t.Errorf("the store has %s", r.Value)
+					}
+				}
+			})
+		})
+	}
+}

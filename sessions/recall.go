@@ -144,6 +144,19 @@ func (s *Stream) Owing() bool {
 
 func (s *Stream) owingLocked() bool { return s.ended && s.sent < s.answer }
 
+// Response returns the response that the stream has ended with, and its number, while that is here; nil: it has none.
+func (s *Stream) Response() (seq uint64, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended || s.answer == 0 {
+		return 0, nil
+	}
+	if seq, data, ok := s.log.After(s.answer - 1); ok && seq == s.answer {
+		return seq, data
+	}
+	return 0, nil
+}
+
 // Last returns the number of the latest event, 0 before the first.
 func (s *Stream) Last() uint64 {
 	s.mu.Lock()

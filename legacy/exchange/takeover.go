@@ -233,6 +233,40 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 	return nil
 }
 
+// Conclude implements session.Calls. Who had the call before this replica takes what follows for what has been taken over: so it
+// is, once more, before it ends.
+func (e *Endpoint) Conclude(s *session.Session, call *store.Record, keep func(store.Change) error) error {
+	record, err := readCall(call)
+	switch {
+	case err != nil:
+		return err
+	case record.Over:
+		return session.ErrOver
+	}
+	change := store.Change{Kind: store.Flow, ID: call.ID, Replaces: call.Version, TTL: max(taken, e.opt.Retention)}
+	write := func(r *callRecord) error {
+		return r.written(func(value []byte) error {
+			change.Value = value
+			err := keep(change)
+			change.Replaces++
+			return err
+		})
+	}
+	if record.Home != e.opt.Replica {
+		record.Home = e.opt.Replica
+		if err := write(record); err != nil {
+			return err
+		}
+	}
+	word := callRecord{V: callRecordVersion, Stream: record.Stream, Of: record.Of, Over: true}
+	if st := s.Streams().Find(record.Stream); st != nil {
+		if seq, data := st.Response(); data != nil {
+			word.Events = []storedEvent{{Seq: seq, Data: data}}
+		}
+	}
+	return write(&word)
+}
+
 // Home implements session.Calls.
 func (e *Endpoint) Home(call *store.Record) (downstream.ReplicaID, error) {
 	record, err := readCall(call)

@@ -69,6 +69,9 @@ type Calls interface {
 	// Fail has its last word take the place of a call that nobody could go on with, and that says so. The error is ErrOver when it
 	// has one.
 	Fail(call *store.Record, room *budget.Room, keep func(store.Change) error) error
+	// Conclude has the last word of a call that has ended here take its place, which the store has come back with. The error is ErrOver
+	// when that has one.
+	Conclude(s *Session, call *store.Record, keep func(store.Change) error) error
 	// GiveUp returns what is to be done once a call is removed which is not here, and its session with it: it tells the server that nobody
 	// needs it any more, unless the session has no conversation, and gives back what this replica has counted for it in the store. nil: nothing.
 	GiveUp(s *Session, caller downstream.Caller, call *store.Record) (tell func(), err error)

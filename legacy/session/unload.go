@@ -294,7 +294,7 @@ const (
 	renewShare = 10
 )
 
-// compare has a session that is newer here than in the store kept once more, and removes its calls that wait in the store and have
+// compare has a session that is newer here than in the store kept once more, and the ends of its calls that wait in the store and have
 // ended here. The error is that nobody knows what the store has.
 func (k toucher) compare(s *Session) error {
 	list, err := s.Glance()
@@ -307,23 +307,21 @@ func (k toucher) compare(s *Session) error {
 		case r.Kind == store.Session && s.stored.isNewer(r.Version):
 			_ = k.look(s, true) // the log tells of failures
 		case r.Kind == store.Flow && k.set.opt.Calls != nil && s.streams.HasEnded(streamOf(r)) && !s.stored.isEnding(streamOf(r)):
-			k.report("removing a call that has ended", k.removeIfOurs(s, r.ID))
+			k.report("ending a call once more", k.conclude(s, r.ID))
 		}
 	}
 	return nil
 }
 
-// removeIfOurs removes a call unless it is its last word that is there, or another replica's.
-func (k toucher) removeIfOurs(s *Session, id string) error {
+// conclude has a call that has ended here, and waits in the store, be over there.
+func (k toucher) conclude(s *Session, id string) error {
 	r, passage, err := s.Record(store.Flow, id, InTurn)
 	defer passage.Over()
 	if err != nil {
 		return ignoring(err, store.ErrNotFound)
 	}
-	if home, err := k.set.opt.Calls.Home(&r); err != nil || home != k.replicaID {
-		return ignoring(err, ErrOver)
-	}
-	return ignoring(s.ChangeCalls(store.Change{Kind: store.Flow, ID: id, Replaces: r.Version, Delete: true}), downstream.ErrGone)
+	err = k.set.opt.Calls.Conclude(s, &r, func(c store.Change) error { return s.ChangeCalls(c) })
+	return ignoring(ignoring(err, ErrOver), downstream.ErrGone)
 }
 
 // ignoring returns an error unless it is of this kind.

@@ -62,7 +62,7 @@ func (s *Set) dropRetiredLocked(k *retired) {
 	k.retention.Remove()
 	s.dropLocked(k.stream)
 	c.retired = slices.Delete(c.retired, i, i+1)
-	if len(c.streams)+len(c.retired)+len(c.left) == 0 {
+	if len(c.streams)+len(c.retired)+len(c.left)+len(c.over) == 0 {
 		s.calls = nil
 	}
 }
@@ -162,6 +162,7 @@ func (s *Set) BringBack(stream uint64, of string, events []sessions.Event, last 
 	defer s.mu.Unlock()
 	s.insertLocked(st)
 	delete(s.calls.left, stream)
+	s.calls.over = slices.DeleteFunc(s.calls.over, func(n uint64) bool { return n == stream })
 	return st
 }
 

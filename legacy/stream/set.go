@@ -42,7 +42,11 @@ type ofCalls struct {
 	streams []*sessions.Stream // by number
 	retired []*retired         // the ended ones among them, oldest first
 	left    map[uint64]bool    // numbers of those that began here and were left to others, or to the store
+	over    []uint64           // numbers of those that were brought back, and have ended and gone since; the latest
 }
+
+// maxOver bounds those.
+const maxOver = 64
 
 // standalone is what belongs to no call: the stream of it, and what waits for that.
 type standalone struct {
@@ -283,6 +287,9 @@ func (s *Set) ForgetOne(id uint64, st *sessions.Stream) {
 	if st != nil && s.dropLocked(st) {
 		st.Forget()
 	}
+	if s.calls != nil {
+		s.calls.over = slices.DeleteFunc(s.calls.over, func(n uint64) bool { return n == id })
+	}
 	if s.beganLocked(id) { // be it that its end was forgotten here before it was known that it goes on elsewhere
 		if s.calls == nil {
 			s.calls = new(ofCalls)
@@ -294,12 +301,14 @@ func (s *Set) ForgetOne(id uint64, st *sessions.Stream) {
 	}
 }
 
-// IsOver reports whether a call began here and has ended here, though its stream is gone. After Close nobody knows.
+// IsOver reports whether a call began here, or was brought back not long ago, and has ended here, though its stream is gone. After Close
+// nobody knows.
 func (s *Set) IsOver(id uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, is := s.indexLocked(id)
-	return s.beganLocked(id) && !is && !s.closed && !s.callsLocked().left[id]
+	calls := s.callsLocked()
+	return !is && !s.closed && (s.beganLocked(id) && !calls.left[id] || slices.Contains(calls.over, id))
 }
 
 // HasEnded is IsOver also for a call whose stream is there still, to be fetched.
@@ -319,6 +328,9 @@ func (s *Set) dropLocked(st *sessions.Stream) bool {
 		return false
 	}
 	s.calls.streams = slices.Delete(s.calls.streams, i, i+1)
+	if !s.beganLocked(st.ID()) && st.Look().Ended {
+		s.calls.over = append(s.calls.over[max(0, len(s.calls.over)-maxOver+1):], st.ID())
+	}
 	return true
 }
 
