@@ -53,6 +53,7 @@ type local struct {
 // newLocal makes what speaks with a process. Nothing runs before the first call.
 func newLocal(opt *Options, v *verdicts) (*local, error) {
 	opt.Command.Stdio.Fallback, opt.Command.Stdio.Account = opt.Draft, opt.Legacy.Memory.Own()
+	opt.Command.Stdio.Start = probeOptions(opt).Timeout
 	process, err := stdio.New(opt.Command.Stdio)
 	if err != nil {
 		return nil, err

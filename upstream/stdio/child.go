@@ -132,7 +132,7 @@ func (c *child) foreign() error {
 	}
 	now, asked := time.Now().UnixNano(), c.asked.Load()
 	if now-asked >= int64(askAgain) && c.asked.CompareAndSwap(asked, now) {
-		ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
+		ctx, cancel := context.WithTimeout(context.Background(), shortly)
 		defer cancel()
 		if ans, err := c.do(ctx, ownDiscover(), sink{}); err == nil {
 			c.introduced(ans)

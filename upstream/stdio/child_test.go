@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -90,20 +91,25 @@ func actAsChild(mode string) {
 		}
 		_ = os.WriteFile("been here", nil, 0o600)
 		actAsChild("modern")
-	case "ignorant": // modern for the first time only; later it says nothing to what it does not know
+	case "pinned": // comes up slowly but for the first time, and is of the era whose message comes first
 		if _, err := os.Stat("been here"); err == nil {
-			serveChild(func(m jsonrpc.Message) {
-				switch m.Method {
-				case mcp.MethodInitialize:
-					fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
-				case mcp.MethodToolsCall:
-					childTool(m)
-				}
-			})
-			return
+			time.Sleep(600 * time.Millisecond)
 		}
 		_ = os.WriteFile("been here", nil, 0o600)
-		actAsChild("modern")
+		first := ""
+		serveChild(func(m jsonrpc.Message) {
+			first = cmp.Or(first, m.Method)
+			switch {
+			case m.Method == mcp.MethodInitialize:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
+			case first == mcp.MethodInitialize && m.Method == mcp.MethodDiscover:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}\n", m.ID)
+			case m.Method == mcp.MethodDiscover:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"supportedVersions\":[\"2026-07-28\"]}}\n", m.ID)
+			default:
+				childTool(m)
+			}
+		})
 	case "mute": // but for the first time
 		if _, err := os.Stat("been here"); err == nil {
 			serveChild(func(jsonrpc.Message) {})

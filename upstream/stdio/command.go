@@ -63,6 +63,8 @@ type Options struct {
 	// subscription is handed to the one request under way (C-9). From a process that
 	// clients share, such a message could be about anybody's, and nobody gets it.
 	Sole bool
+	// Start is how long a child may take to its first answer, if that is longer than Ping.
+	Start time.Duration
 	// Ping is how long a child may be silent before it is asked whether it lives,
 	// and how long it may then leave that unanswered.
 	Ping time.Duration

@@ -13,9 +13,9 @@ import (
 // that first, each as it starts. One that keeps ending at it may be an older version by now: there are legacy servers that
 // end at a method which they do not know (E-45). It is guarded by the client's lock.
 //
-//	it ends at server/discover, twice ──▶ the next one is asked initialize
-//	   ├─ it offers no legacy version, or ends ──▶ the next one is asked server/discover again
-//	   └─ it offers one, and is ended ──▶ the next one is asked server/discover once more
+//	it ends at server/discover, twice ──▶ the next one is asked initialize, and is ended
+//	   ├─ it offers no legacy version ──▶ the next one is asked server/discover again
+//	   └─ it offers one ──▶ the next one is asked server/discover once more
 //	        ├─ it answers ──▶ it had not been well
 //	        └─ it ends ──▶ it is a legacy server, for as long as that is believed, or until who judges was told
 type greetings struct {
@@ -27,7 +27,7 @@ type greetings struct {
 const (
 	endsAtDiscover = 2
 	believed       = 15 * time.Second // it takes a few processes to learn it again
-	handshakeTime  = 5 * time.Second
+	shortly        = 5 * time.Second  // how long one that refused it may take when it is asked again
 )
 
 // shakesHands reports whether the next process is to be asked initialize.
@@ -62,44 +62,32 @@ func (g *greetings) known() []string {
 
 // greet asks a child whether it has come up: until it has answered that it is given nothing else,
 // which could end it and look like a crash at its start. One that leaves that unanswered
-// for too long, or fails at it, gets its requests all the same, unless it answers initialize as a legacy server does.
+// for too long gets its requests all the same. No child is asked both: there are servers of both eras that are of the one which
+// asks first.
 func (c *child) greet(limit time.Duration) {
 	defer close(c.ready)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
 	if c.handshake {
-		c.offered = c.shakeHands(limit)
-	}
-	if len(c.offered) > 0 { // the session that it is in by now is nobody's
+		c.offered = c.shakeHands(ctx)
 		c.ours.Store(true)
 		c.stop()
 		<-c.ended
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	ans, err := c.do(ctx, ownDiscover(), sink{})
-	switch {
-	case err == nil: // any answer will do
+	if ans, err := c.do(ctx, ownDiscover(), sink{}); err == nil { // any answer will do
 		c.served.Store(true)
-		if c.introduced(ans) {
-			return
-		}
-	case !c.alive():
-		return
+		c.introduced(ans)
 	}
-	c.legacy.Store(len(c.shakeHands(min(limit, handshakeTime))) > 0)
 }
 
-// shakeHands asks a child initialize, and returns the versions that it offers as a legacy server, nil for none.
-func (c *child) shakeHands(limit time.Duration) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
+// shakeHands asks a child initialize, and returns the versions that it offers as a legacy server, nil for none. Whatever it
+// answers, the session that it is in by now is nobody's.
+func (c *child) shakeHands(ctx context.Context) []string {
 	ans, err := c.do(ctx, &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)}, sink{})
 	if err != nil {
 		return nil
 	}
-	offered := slices.DeleteFunc(upstream.Offered(ans), func(v string) bool { return !mcp.Version(v).IsLegacy() })
-	if len(offered) > 0 {
-		c.served.Store(true)
-	}
-	return offered
+	c.served.Store(true)
+	return slices.DeleteFunc(upstream.Offered(ans), func(v string) bool { return !mcp.Version(v).IsLegacy() })
 }

@@ -84,7 +84,7 @@ func (s *Client) current() (*child, time.Duration, error) {
 		c.ready, c.handshake = make(chan struct{}), s.greetings.shakesHands()
 	}
 	s.ending.Go(func() { <-c.done })
-	s.ending.Go(func() { c.attend(s.opt.Ping, s.opt.Ping) })
+	s.ending.Go(func() { c.attend(max(s.opt.Ping, s.opt.Start), s.opt.Ping) })
 	return c, 0, nil
 }
 
