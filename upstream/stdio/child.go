@@ -77,9 +77,9 @@ func (c *child) takes() bool {
 	}
 }
 
-// introduced learns what a child is from its answer to server/discover, and reports whether that shows it: it may have failed, or say
+// introduced learns what a child is from its answer to server/discover, as far as that shows it: it may have failed, or say
 // yes to whatever it is asked.
-func (c *child) introduced(ans *upstream.Answer) (shown bool) {
+func (c *child) introduced(ans *upstream.Answer) {
 	c.modern.Store(ans.Error == nil)
 	said := upstream.Answer{Error: ans.Error}
 	said.Settle(c.fallback, 0)
@@ -97,10 +97,7 @@ func (c *child) introduced(ans *upstream.Answer) (shown bool) {
 		c.legacy.Store(upstream.Choose(c.fallback, offers, string(mcp.V20260728)) == "")
 	case said.Error != nil && negotiate.LegacyRefusal(said.Error.Code):
 		c.legacy.Store(true)
-	default:
-		return false
 	}
-	return true
 }
 
 // maxOffers bounds what is kept of a child's list of versions, in bytes.

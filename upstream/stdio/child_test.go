@@ -93,7 +93,7 @@ func actAsChild(mode string) {
 		actAsChild("modern")
 	case "pinned": // comes up slowly but for the first time, and is of the era whose message comes first
 		if _, err := os.Stat("been here"); err == nil {
-			time.Sleep(600 * time.Millisecond)
+			<-time.After(600 * time.Millisecond)
 		}
 		_ = os.WriteFile("been here", nil, 0o600)
 		first := ""
