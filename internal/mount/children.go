@@ -32,7 +32,7 @@ type children struct {
 
 	common   *stdio.Client // the process that is asked what the command is
 	verdicts *verdicts     // what it has said
-	outdated atomic.Int64  // when that was last out of date, in Unix nanoseconds
+	retired  atomic.Int64  // when that process was last replaced, in Unix nanoseconds
 }
 
 func newChildren(common *bridge.Bridge, l *local) *children {
@@ -42,8 +42,8 @@ func newChildren(common *bridge.Bridge, l *local) *children {
 // outdates has another process asked what the command is, since that of a session has proved to be a legacy server:
 // each starts the version that is installed at the time.
 func (c *children) outdates() {
-	now, last := time.Now().UnixNano(), c.outdated.Load()
-	if now-last < int64(lookPause) || !c.outdated.CompareAndSwap(last, now) {
+	now, last := time.Now().UnixNano(), c.retired.Load()
+	if now-last < int64(lookPause) || !c.retired.CompareAndSwap(last, now) {
 		return
 	}
 	c.common.Retire()

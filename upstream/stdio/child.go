@@ -141,8 +141,11 @@ func (c *child) foreign() error {
 	return notModern()
 }
 
-// askAgain lies at least between two such questions.
-const askAgain = time.Second
+// askAgain lies at least between two such questions, shortly is how long each may take.
+const (
+	askAgain = time.Second
+	shortly  = 5 * time.Second
+)
 
 func notModern() *upstream.Failure {
 	return &upstream.Failure{Cause: upstream.NotModern, Detail: "the command was started again, and does not speak MCP 2026-07-28 any more; the request was not given to it"}

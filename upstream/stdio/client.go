@@ -174,9 +174,9 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 		if err := c.foreign(); err != nil {
 			return c, nil, err
 		}
-	}
-	if req.own && req.call.Method != mcp.MethodDiscover {
-		req.params = c.declares(req.params)
+		if req.own {
+			req.params = c.declares(req.params)
+		}
 	}
 	begun := to.begun()
 	ans, err := c.do(ctx, req, to)

@@ -27,7 +27,6 @@ type greetings struct {
 const (
 	endsAtDiscover = 2
 	believed       = 15 * time.Second // it takes a few processes to learn it again
-	shortly        = 5 * time.Second  // how long one that refused it may take when it is asked again
 )
 
 // shakesHands reports whether the next process is to be asked initialize.
