@@ -87,6 +87,7 @@ func TestA11ClassifyByBodyFirst(t *testing.T) {
 type fake struct {
 	outcome Outcome
 	legacy  []string
+	late    bool
 	asked   atomic.Int32
 	wait    time.Duration
 }
@@ -100,7 +101,7 @@ func (f *fake) Discover(ctx context.Context) Outcome {
 		return Outcome{Err: ctx.Err()}
 	}
 }
-func (f *fake) LegacyOffer(context.Context) Offer { return Offer{Versions: f.legacy} }
+func (f *fake) LegacyOffer(context.Context) Offer { return Offer{Versions: f.legacy, Late: f.late} }
 
 func discover(versions, more string) Outcome {
 	return Outcome{Result: []byte(`{"resultType":"complete","supportedVersions":[` + versions + `],"capabilities":{}` + more + `}`)}
@@ -283,6 +284,25 @@ func TestWhatNamedNoVersionIsAskedAgainSoon(t *testing.T) {
 		time.Sleep(DefaultLegacyTTL)
 		if v := p.Probe(t.Context(), "", f); !v.Usable() {
 			t.Fatalf("verdict %+v", v)
+		}
+	})
+}
+
+// A server of both eras that was slow to come up serves a client of the older one meanwhile.
+func TestWhoAnswersLateIsNoLegacyServerForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{outcome: Outcome{NotModern: true, Silent: true, Err: errors.New("timed out")}, legacy: []string{"2025-11-25"}, late: true}
+		p := NewProber(Options{LegacyTTL: time.Hour})
+		if v := p.Probe(t.Context(), "", f); !v.LegacyServer() {
+			t.Fatalf("verdict %+v", v)
+		}
+		time.Sleep(DefaultLegacyTTL)
+		f.legacy = nil // it has come up since, and is asked nothing more
+		if v := p.Probe(t.Context(), "", f); v.Era != Unknown {
+			t.Fatalf("verdict %+v", v)
+		}
+		if n := f.asked.Load(); n != 3 {
+			t.Errorf("who has come up is asked server/discover %d times", n)
 		}
 	})
 }

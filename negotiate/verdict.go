@@ -29,6 +29,8 @@ type Offer struct {
 	HTTPSSE  bool // it is reached only over HTTP+SSE, the transport of 2024-11-05
 	// Refused is how it demands credentials for the answer; nil: it does not.
 	Refused error
+	// Late says that it has answered server/discover meanwhile as a modern one does: it speaks that era, too.
+	Late bool
 }
 
 // Outcome is what server/discover came to: exactly one of Result, Error and
@@ -68,6 +70,7 @@ type Verdict struct {
 
 	ttl    time.Duration
 	public bool
+	late   bool // it has proved to be of both eras since, and is to be asked again soon
 }
 
 // Usable reports whether the bridge can serve legacy clients from this upstream.
@@ -94,7 +97,13 @@ func judge(ctx context.Context, peer Peer, fallback func([]byte) string, trusted
 	case out.Error == nil && !out.NotModern:
 		return Verdict{Era: Unknown, Err: out.Err}
 	case out.Error == nil:
-		return judgeLegacy(ctx, peer, out.Err, out.Silent)
+		v := judgeLegacy(ctx, peer, out.Err, out.Silent)
+		if v.Era == Unknown && errors.Is(v.Err, errLate) {
+			if out = peer.Discover(ctx); out.Result != nil {
+				return judgeResult(out.Result, fallback)
+			}
+		}
+		return v
 	}
 	if LegacyRefusal(out.Error.Code) {
 		return judgeLegacy(ctx, peer, out.Error, false)
@@ -144,8 +153,13 @@ func judgeDoubtful(ctx context.Context, peer Peer, cause error) Verdict {
 
 func judgeLegacy(ctx context.Context, peer Peer, cause error, silent bool) Verdict {
 	offer := peer.LegacyOffer(ctx)
-	if offer.Refused != nil { // there may be a server of any era behind that
+	switch {
+	case offer.Refused != nil: // there may be a server of any era behind that
 		return Verdict{Era: Unknown, Err: offer.Refused}
+	case offer.Late && len(offer.Versions) == 0:
+		return Verdict{Era: Unknown, Err: errLate}
+	case offer.Late: // those serve a client that waits
+		return Verdict{Era: Legacy, Versions: offer.Versions, Err: errLate, late: true}
 	}
 	v := Verdict{Era: Legacy, Versions: offer.Versions, HTTPSSE: offer.HTTPSSE}
 	switch {
@@ -163,6 +177,8 @@ func judgeLegacy(ctx context.Context, peer Peer, cause error, silent bool) Verdi
 	}
 	return v
 }
+
+var errLate = errors.New("the upstream was slow to come up: it answered server/discover when the time for that was over")
 
 func legacyOnly(versions []string) error {
 	if slices.ContainsFunc(versions, func(v string) bool { return mcp.Version(v).IsDraft() }) { // I-12

@@ -154,7 +154,7 @@ func (o *outdated) Unwrap() error { return o.error }
 
 func (c *children) start(account *budget.Account) (*child, error) {
 	run := c.opt.Command.Stdio
-	run.Account, run.Sole = account, true
+	run.Account, run.Sole, run.Modern = account, true, c.verdicts.modern()
 	process, err := stdio.New(run)
 	if err != nil {
 		return nil, err

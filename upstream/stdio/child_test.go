@@ -135,6 +135,33 @@ func actAsChild(mode string) {
 		}
 		_ = os.WriteFile("been here", nil, 0o600)
 		actAsChild("modern")
+	case "laconic": // modern for the first time only, then of a server that says nothing to what it does not know
+		if _, err := os.Stat("been here"); err != nil {
+			_ = os.WriteFile("been here", nil, 0o600)
+			actAsChild("modern")
+			return
+		}
+		serveChild(func(m jsonrpc.Message) {
+			switch m.Method {
+			case mcp.MethodInitialize:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
+			case mcp.MethodToolsCall:
+				_ = os.WriteFile("executed", nil, 0o600)
+				childTool(m)
+			}
+		})
+	case "slow": // comes up when nobody waits for server/discover any more, and is of the era whose message comes last
+		<-time.After(300 * time.Millisecond)
+		actAsChild("both")
+	case "both":
+		serveChild(func(m jsonrpc.Message) {
+			switch m.Method {
+			case mcp.MethodInitialize:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
+			case mcp.MethodDiscover:
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"supportedVersions\":[\"2026-07-28\"]}}\n", m.ID)
+			}
+		})
 	case "fragile": // as servers of the Python SDK before 1.9.4 are
 		up := false
 		serveChild(func(m jsonrpc.Message) {

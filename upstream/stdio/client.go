@@ -46,13 +46,14 @@ type Client struct {
 	seldom  zerolog.Logger
 	ctx     context.Context // ends with Close
 	crashes *crashes
-	answers atomic.Bool // a child has answered server/discover: so will the next ones
+	answers atomic.Bool // a process of the command has answered server/discover: so will the next ones
 
 	mu        sync.Mutex
 	stop      context.CancelFunc
 	child     *child
 	greetings greetings
-	buried    *child // the one before, which ended
+	patience  time.Duration // with a child that is asked first and silent, until it is asked initialize, too
+	buried    *child        // the one before, which ended
 	delays    *backoff.ExponentialBackOff
 	startAt   time.Time // the next start is not before
 	runs      uint64    // children that were started
@@ -77,8 +78,9 @@ func New(opt Options) (*Client, error) {
 	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
 	delays.Multiplier = 2
 	delays.Reset()
-	s := &Client{opt: opt, delays: delays, crashes: newCrashes(), seldom: logfield.AtMost(SkippedBurst, opt.Log)}
+	s := &Client{opt: opt, patience: max(opt.Ping, opt.Start), delays: delays, crashes: newCrashes(), seldom: logfield.AtMost(SkippedBurst, opt.Log)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.answers.Store(opt.Modern)
 	return s, nil
 }
 
@@ -183,6 +185,9 @@ func (s *Client) attempt(ctx context.Context, req *request, to sink) (*child, *u
 	switch {
 	case err != nil && begun != nil && *begun: // it was no request any more
 	case err != nil:
+		if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Timeout && f.Sent && req.own && req.call.Method == mcp.MethodDiscover {
+			c.silent.Store(true)
+		}
 		s.broke(c, req.call, err)
 	case req.call.Method == mcp.MethodDiscover:
 		if req.own { // else a client has asked it, in whatever way
@@ -257,21 +262,28 @@ func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Of
 	}
 	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)}
 	c, err := s.get(ctx, req.call)
-	if err != nil {
-		return negotiate.Offer{}
+	if err != nil { // the last one may have shown it
+		return negotiate.Offer{Versions: s.offers()}
+	}
+	if c.speaks() { // meanwhile
+		return negotiate.Offer{Late: true}
 	}
 	c.ours.Store(true) // others may be at it
+	late := c.askedAgain(ctx)
 	ans, _ := c.do(ctx, req, sink{})
+	offer := negotiate.Offer{Versions: upstream.Offered(ans), Late: late()}
+	if offer.Late {
+		s.answers.Store(true)
+	}
 	s.mu.Lock()
 	if s.child == c {
 		s.child = nil
 	}
-	versions := upstream.Offered(ans)
-	if len(versions) > 0 { // it came up, whatever it has ended at before
+	if len(offer.Versions) > 0 || offer.Late { // it came up, whatever it has ended at before
 		s.delays.Reset()
 		s.startAt = time.Time{}
 	}
 	s.mu.Unlock()
 	c.stop()
-	return negotiate.Offer{Versions: versions}
+	return offer
 }

@@ -3,6 +3,8 @@ package stdio
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -92,6 +94,43 @@ func TestE45ASlowSuccessorIsAskedOneThing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A legacy server in the place of a modern one is given nothing that was for that, though it does not say what it is.
+func TestE45ASilentSuccessorGetsNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := newStdio(t, "laconic", Options{Dir: dir, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, Ping: 50 * time.Millisecond})
+	mustDo(t, s, call(mcp.MethodDiscover, ""))
+	_, _ = s.Do(t.Context(), tool("exit"), nil)
+	_, err := s.Do(t.Context(), tool("pid"), nil)
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.NotModern || f.Sent {
+		t.Errorf("a call gets %v", err)
+	}
+	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", upstream.NewPeer(s, *call("", "")))
+	if v.Proven() != negotiate.Legacy || !strings.Contains(v.Err.Error(), "2025-03-26") {
+		t.Errorf("verdict %+v", v)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "executed")); err == nil {
+		t.Error("it has executed a call")
+	}
+}
+
+// The process of a session is one of a command that others have seen before.
+func TestAProcessOfAModernCommandIsAskedThatFirst(t *testing.T) {
+	s := newStdio(t, "modern", Options{Modern: true})
+	pidOf(t, s)
+}
+
+// A server of both eras that is slow to come up at first is not taken for a legacy one, or not for long.
+func TestE45ASlowChildIsNoLegacyServer(t *testing.T) {
+	s := newStdio(t, "slow", Options{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	prober := negotiate.NewProber(negotiate.Options{Timeout: 400 * time.Millisecond}) // and 300 for server/discover
+	for range 100 {
+		if v := prober.Again(t.Context(), "", upstream.NewPeer(s, *call("", ""))); v.Usable() {
+			return
+		}
+	}
+	t.Error("it is never seen")
 }
 
 func TestE45ASilentChildIsLegacy(t *testing.T) {

@@ -65,6 +65,9 @@ type Options struct {
 	Sole bool
 	// Start is how long a child may take to its first answer, if that is longer than Ping.
 	Start time.Duration
+	// Modern says that the command has answered server/discover before: its processes are asked that first, and given
+	// nothing else until they have answered.
+	Modern bool
 	// Ping is how long a child may be silent before it is asked whether it lives,
 	// and how long it may then leave that unanswered.
 	Ping time.Duration

@@ -19,11 +19,11 @@ func ownDiscover() *request {
 
 // attend greets a child, if that is to be, and guards it: not while calls wait for it to come up, which have yet to
 // excuse its silence.
-func (c *child) attend(limit, every time.Duration) {
+func (s *Client) attend(c *child) {
 	if c.ready != nil {
-		c.greet(limit)
+		s.greet(c)
 	}
-	c.guard(every)
+	c.guard(s.opt.Ping)
 }
 
 // guard asks a child that is silent whether it still lives, and has it replaced
@@ -44,16 +44,21 @@ func (c *child) guard(every time.Duration) {
 			continue
 		}
 		if c.stuck(tick.C, heard) {
-			c.process.log.Warn().Int("pid", c.cmd.Process.Pid).Dur("silent", every).
-				Msg("the upstream process is stuck: it does not answer a ping; it is ended, and started anew for the next call")
-			c.blame(fmt.Sprintf("the upstream process was stuck: it did not answer a ping for %s, and was ended", every))
-			if !c.served.Load() { // nobody can tell whether it would have come up
-				c.ours.Store(true)
-			}
-			c.stop()
+			c.endStuck(every)
 			return
 		}
 	}
+}
+
+// endStuck ends a child that has been silent for so long.
+func (c *child) endStuck(silent time.Duration) {
+	c.process.log.Warn().Int("pid", c.cmd.Process.Pid).Dur("silent", silent).
+		Msg("the upstream process is stuck: it does not answer a ping; it is ended, and started anew for the next call")
+	c.blame(fmt.Sprintf("the upstream process was stuck: it did not answer a ping for %s, and was ended", silent))
+	if !c.served.Load() { // nobody can tell whether it would have come up
+		c.ours.Store(true)
+	}
+	c.stop()
 }
 
 // stuck pings a child and reports whether it left that unanswered from one tick

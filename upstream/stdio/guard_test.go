@@ -2,10 +2,12 @@ package stdio
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,60 +96,111 @@ func blamed(s *Client, tenant string) bool {
 	return s.crashes.parties[tenant] != nil
 }
 
-// Calls that wait for a process to come up excuse it like those that it has been given.
-func TestAProcessThatComesUpSlowlyIsNotStuck(t *testing.T) {
-	const every = time.Second
+// comingUp runs a test with a client whose child has been started anew, and is silent.
+func comingUp(t *testing.T, every time.Duration, f func(t *testing.T, w *wire, s *Client, c *child)) {
 	withWire(t, func(t *testing.T, w *wire) {
-		s, err := New(Options{Command: "slow", Ping: every})
+		s, err := New(Options{Command: "slow", Ping: every, Start: every * 3 / 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &child{pipe: w.pipe, ready: make(chan struct{}), process: &process{cmd: &exec.Cmd{Process: &os.Process{}}, quit: make(chan struct{})}}
+		c.awaited.Store(new(atomic.Int64))
 		s.child = c
-		go c.attend(every*3/2, every)
-		type outcome struct {
-			ans *upstream.Answer
-			err error
-		}
-		done := make(chan outcome, 1)
+		go s.attend(c)
+		f(t, w, s, c)
+		w.end()
+	})
+}
+
+// stopped reports whether the bridge has ended a child.
+func stopped(c *child) bool {
+	synctest.Wait()
+	select {
+	case <-c.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+// expect reads the client's next line, which is of a method.
+func (w *wire) expect(method string) jsonrpc.Message {
+	w.t.Helper()
+	m := w.receive()
+	if m.Method != method {
+		w.t.Fatalf("it is asked %s, not %s", m.Method, method)
+	}
+	return m
+}
+
+// Calls that wait for a process to come up excuse it like those that it has been given, and are given to it when it has answered.
+func TestAProcessThatComesUpSlowlyIsNotStuck(t *testing.T) {
+	const every = time.Second
+	comingUp(t, every, func(t *testing.T, w *wire, s *Client, c *child) {
+		done := make(chan error, 1)
 		go func() {
-			ans, err := s.Do(t.Context(), by("bob", "pid"), nil)
-			done <- outcome{ans, err}
+			_, err := s.Do(t.Context(), by("bob", "pid"), nil)
+			done <- err
 		}()
-		var asked []jsonrpc.Message // while it comes up
-		go func() {
-			for {
-				line, err := w.in.ReadBytes('\n')
-				if err != nil {
-					return
-				}
-				m, _ := jsonrpc.Parse(line)
-				asked = append(asked, m)
-			}
-		}()
+		greeting, shake := w.expect(mcp.MethodDiscover), w.expect(mcp.MethodInitialize)
 		time.Sleep(10 * every)
-		synctest.Wait()
-		select {
-		case <-c.quit:
+		if stopped(c) {
 			t.Fatal("it was ended")
-		default:
 		}
-		for _, m := range asked {
-			if m.ID != "" {
-				w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
-			}
-		}
-		synctest.Wait()
-		if len(asked) < 3 { // the greeting, the call, a ping
-			t.Errorf("it is asked %d times", len(asked))
-		}
-		if out := <-done; out.err != nil || out.ans.Error != nil {
-			t.Errorf("%+v", out)
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, greeting.ID)
+		w.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, shake.ID)
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, w.expect(mcp.MethodToolsCall).ID)
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 		if blamed(s, "bob") {
 			t.Error("who waited for it is blamed")
 		}
-		w.end()
+	})
+}
+
+// Nobody can tell whether a server is of the era that asked first. The next one is given more time.
+func TestWhoWasAskedBothWhileItCameUpIsEnded_E45(t *testing.T) {
+	for _, first := range []string{mcp.MethodDiscover, mcp.MethodInitialize} {
+		comingUp(t, time.Second, func(t *testing.T, w *wire, s *Client, c *child) {
+			patience := s.patience
+			c.awaited.Load().Add(1)
+			answers := map[string]string{
+				mcp.MethodDiscover:   fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"]}}`, w.expect(mcp.MethodDiscover).ID),
+				mcp.MethodInitialize: fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25"}}`, w.expect(mcp.MethodInitialize).ID),
+			}
+			w.send("%s", answers[first])
+			delete(answers, first)
+			for _, other := range answers {
+				w.send("%s", other)
+			}
+			if !stopped(c) || s.patience != 2*patience {
+				t.Errorf("%s first: ended %v, and the next one has %s", first, stopped(c), s.patience)
+			}
+			if s.greetings.over(c); s.greetings.known() != nil {
+				t.Error("it counts as a legacy server")
+			}
+		})
+	}
+}
+
+// A look that has begun before it came up does not make it what it is not, or end it under the calls of others.
+func TestE45WhoHasComeUpIsNotAskedInitialize(t *testing.T) {
+	comingUp(t, time.Second, func(t *testing.T, w *wire, s *Client, c *child) {
+		offer := make(chan negotiate.Offer, 1)
+		go func() { offer <- s.LegacyOffer(t.Context(), call("", "")) }()
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"]}}`, w.expect(mcp.MethodDiscover).ID)
+		select {
+		case offer := <-offer:
+			if !offer.Late || offer.Versions != nil {
+				t.Errorf("%+v", offer)
+			}
+		default:
+			t.Error("it is asked")
+		}
+		if stopped(c) {
+			t.Error("it was ended")
+		}
 	})
 }
 

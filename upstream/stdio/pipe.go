@@ -303,7 +303,8 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost {
 		p.explain(f)
 	}
-	if f, ok := err.(*upstream.Failure); ok && ctx.Err() != nil && (f.Cause == upstream.Canceled || f.Cause == upstream.Timeout) {
+	// Of server/discover a server is not told: what it hears first may decide of which era it is.
+	if f, ok := err.(*upstream.Failure); ok && ctx.Err() != nil && (f.Cause == upstream.Canceled || f.Cause == upstream.Timeout) && req.call.Method != mcp.MethodDiscover {
 		p.cancel(req.id, f.Cause)
 	}
 	return ans, err

@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/upstream"
@@ -21,7 +22,10 @@ func (s *Client) get(ctx context.Context, call *upstream.Call) (*child, error) {
 		case c != nil && c.takes():
 			return c, nil
 		case c != nil:
+			waiting := c.awaited.Load()
+			waiting.Add(1)
 			err = s.await(ctx, c.ready)
+			waiting.Add(-1)
 		case wait > maxStartWait:
 			err = &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: s.keepsEnding(ctx, wait)}
 		default:
@@ -82,9 +86,10 @@ func (s *Client) current() (*child, time.Duration, error) {
 	c.run = s.runs
 	if s.answers.Load() {
 		c.ready, c.handshake = make(chan struct{}), s.greetings.shakesHands()
+		c.awaited.Store(new(atomic.Int64))
 	}
 	s.ending.Go(func() { <-c.done })
-	s.ending.Go(func() { c.attend(max(s.opt.Ping, s.opt.Start), s.opt.Ping) })
+	s.ending.Go(func() { s.attend(c) })
 	return c, 0, nil
 }
 
