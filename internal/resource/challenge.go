@@ -12,7 +12,7 @@ func (s *Resource) Challenge(r *http.Request, challenges []string) []string {
 	if s.Checks() {
 		return challenges // which are the endpoint's own
 	}
-	s.learn(challenges)
+	s.learn(r, challenges)
 	own := metadataAddress(s.address(r, r.URL.Path))
 	var out []string
 	for i, value := range challenges {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,12 +59,24 @@ func Relay(opt RelayOptions) *Resource {
 // relayed reads the metadata of a server, and keeps them for a moment.
 type relayed struct {
 	RelayOptions
-	named   atomic.Pointer[string] // what challenges of the server name as their place
-	sure    atomic.Bool            // that it was named to the bridge itself
-	told    atomic.Bool            // that the names differ
+	told    atomic.Bool // that the names differ
 	cache   sides[found]
 	issuers sides[json.RawMessage]
+
+	mu    sync.Mutex
+	named string // what challenges of the server name as their place; "" for none
+	to    asker  // to whom
 }
+
+// asker is who was challenged: what is named to the later ones counts for more. To who has credentials the server may name the place of
+// its tenant, and others are to sign in as who has none is told.
+type asker uint8
+
+const (
+	withCredentials asker = iota
+	withNone
+	theBridge
+)
 
 // found is a document about the server, nil where there is none.
 type found struct {
@@ -74,36 +87,52 @@ type found struct {
 // learn looks at challenges of the server, which say where its metadata are. Whoever
 // is challenged wants those of now: perhaps the server has another issuer since. But anybody can be
 // challenged, as often as he likes.
-func (s *Resource) learn(challenges []string) {
+func (s *Resource) learn(r *http.Request, challenges []string) {
 	relayed, ok := s.source.(*relayed)
 	if !ok {
 		return
 	}
-	if at := wellknown.Value(challenges, metadataParameter); at != "" && !relayed.sure.Load() {
-		relayed.name(at)
+	at := wellknown.Value(challenges, metadataParameter)
+	switch {
+	case r.Header.Get("Authorization") == "":
+		relayed.name(at, withNone)
+	case at != "":
+		relayed.name(at, withCredentials)
 	}
 	relayed.cache.forget()
 	relayed.issuers.forget()
 }
 
 // Learn looks at challenges that the server gave the bridge itself. What they name counts
-// for all; to one client the server may name the place of its tenant.
+// for all.
 func (s *Resource) Learn(challenges []string) {
 	relayed, ok := s.source.(*relayed)
-	at := wellknown.Value(challenges, metadataParameter)
-	if !ok || at == "" {
-		return
+	if at := wellknown.Value(challenges, metadataParameter); ok && at != "" {
+		relayed.name(at, theBridge)
 	}
-	relayed.sure.Store(true)
-	relayed.name(at)
 }
 
-// name notes where the server says that its metadata are.
-func (s *relayed) name(at string) {
-	if was := s.named.Swap(&at); was == nil || *was != at {
+// name notes where the server says that its metadata are, and to whom.
+func (s *relayed) name(at string, to asker) {
+	s.mu.Lock()
+	if to < s.to {
+		s.mu.Unlock()
+		return
+	}
+	moved := s.named != at
+	s.named, s.to = at, to
+	s.mu.Unlock()
+	if moved {
 		s.cache.drop()
 		s.issuers.drop()
 	}
+}
+
+// place is where the server says that they are, "" if it does not.
+func (s *relayed) place() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.named
 }
 
 // describe implements source.
@@ -173,23 +202,20 @@ func (s *relayed) read(ctx context.Context, ours bool) (found, error) {
 // ours reports whether the place that the server's challenges name is at the name by which a
 // client knows the bridge: then it may be the bridge.
 func (s *relayed) ours(own string) bool {
-	named := s.named.Load()
-	return named != nil && strings.EqualFold(hostOf(*named), hostOf(own))
+	named := s.place()
+	return named != "" && strings.EqualFold(hostOf(named), hostOf(own))
 }
 
 func (s *relayed) places(ours bool) []string {
-	named := s.named.Load()
-	if named == nil {
-		return wellknown.ResourcePlaces("", s.Server)
-	}
-	u, err := url.Parse(*named)
-	if err != nil {
+	named := s.place()
+	u, err := url.Parse(named)
+	if named == "" || err != nil {
 		return wellknown.ResourcePlaces("", s.Server)
 	}
 	origin := wellknown.Origin(s.Server)
 	at := wellknown.ResourcePlaces(origin+u.RequestURI(), s.Server)
-	if u.Scheme == "https" && !ours && !wellknown.SameOrigin(*named, origin) && wellknown.ResourcePlace(s.Server, *named) == nil {
-		at = append(at, *named)
+	if u.Scheme == "https" && !ours && !wellknown.SameOrigin(named, origin) && wellknown.ResourcePlace(s.Server, named) == nil {
+		at = append(at, named)
 	}
 	return at
 }

@@ -140,6 +140,28 @@ func TestAChallengeOfOneClientMovesNobodysMetadata(t *testing.T) {
 	}
 }
 
+// Where the bridge itself is not challenged others sign in as who has no credentials is told, though that be nothing.
+func TestWhoHasNoCredentialsIsToldWhereAllSignIn(t *testing.T) {
+	s := newServer(t)
+	for at, name := range map[string]string{"/tenant": "tenant", "/named": "named", "/.well-known/oauth-protected-resource/mcp": "usual"} {
+		s.documents[at] = `{"resource":"SELF/mcp","scopes_supported":["` + name + `"]}`
+	}
+	tenant := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+	tenant.Header.Set("Authorization", "Bearer of-a-tenant")
+	for challenge, want := range map[string]string{`Bearer resource_metadata="` + s.URL + `/named"`: "named", `Bearer`: "usual"} {
+		r, h := relay(t, s, "", io.Discard)
+		for range 2 {
+			r.Challenge(tenant, []string{`Bearer resource_metadata="` + s.URL + `/tenant"`})
+			r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{challenge})
+		}
+		r.Challenge(tenant, []string{`Bearer resource_metadata="` + s.URL + `/tenant"`})
+		_, document := get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp")
+		if got := document["scopes_supported"].([]any)[0]; got != want {
+			t.Errorf("%s: everybody reads the metadata of %v", challenge, got)
+		}
+	}
+}
+
 // A server that says that it is somebody else: clients refuse that, as they would
 // without the bridge, which must not hide it.
 func TestASomebodyElsesNameIsNotHidden(t *testing.T) {
