@@ -134,12 +134,16 @@ func LegacyRefusal(code int) bool {
 // NamesLegacy reports whether an answer to server/discover names versions, of which none but legacy ones: a result, or a refusal of
 // the version.
 func NamesLegacy(result []byte, refusal *jsonrpc.Error) bool {
-	list := rawjson.Get(result, "supportedVersions")
-	if refusal != nil && refusal.Code == mcp.CodeUnsupportedVersion {
-		list = rawjson.Get(refusal.Data, "supported")
-	}
-	v := byVersions(list, nil)
+	v := byVersions(Named(result, refusal), nil)
 	return v.LegacyServer()
+}
+
+// Named returns the versions that an answer to server/discover names, a JSON array; nil: it names none.
+func Named(result []byte, refusal *jsonrpc.Error) []byte {
+	if refusal != nil && refusal.Code == mcp.CodeUnsupportedVersion {
+		return rawjson.Get(refusal.Data, "supported")
+	}
+	return rawjson.Get(result, "supportedVersions")
 }
 
 // judgeDoubtful judges a failure that stands unless the peer says that it is a legacy server.

@@ -86,10 +86,7 @@ func (c *child) introduced(ans *upstream.Answer) {
 	c.silent.Store(false)
 	said := upstream.Answer{Error: ans.Error}
 	said.Settle(c.fallback, 0)
-	offers := rawjson.Get(ans.Result, "supportedVersions")
-	if said.Error != nil {
-		offers = rawjson.Get(said.Error.Data, "supported")
-	}
+	offers := negotiate.Named(ans.Result, said.Error)
 	switch {
 	case rawjson.KindOf(offers) == rawjson.Array && len(offers) > len("[]") && len(offers) <= maxOffers:
 		offers = bytes.Clone(offers)
