@@ -209,7 +209,7 @@ func (s *relayed) ours(own string) bool {
 func (s *relayed) places(ours bool) []string {
 	named := s.place()
 	u, err := url.Parse(named)
-	if named == "" || err != nil {
+	if named == "" || err != nil || !strings.HasPrefix(u.RequestURI(), "/") {
 		return wellknown.ResourcePlaces("", s.Server)
 	}
 	origin := wellknown.Origin(s.Server)

@@ -162,6 +162,19 @@ func TestWhoHasNoCredentialsIsToldWhereAllSignIn(t *testing.T) {
 	}
 }
 
+// What is no address says nothing of where the metadata are.
+func TestAPlaceThatIsNoneIsLeftOut(t *testing.T) {
+	s := newServer(t)
+	s.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"SELF/mcp"}`
+	for _, place := range []string{"a", "a/b", "?a", "#", "mailto:a", ":a", "http:", "%zz"} {
+		r, h := relay(t, s, "", io.Discard)
+		r.Learn([]string{`Bearer resource_metadata="` + place + `"`})
+		if status, _ := get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp"); status != http.StatusOK {
+			t.Errorf("%s: %d", place, status)
+		}
+	}
+}
+
 // A server that says that it is somebody else: clients refuse that, as they would
 // without the bridge, which must not hide it.
 func TestASomebodyElsesNameIsNotHidden(t *testing.T) {
