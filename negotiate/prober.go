@@ -135,7 +135,7 @@ func (p *Prober) ttl(v *Verdict) time.Duration {
 	switch {
 	case v.Err == nil:
 		return min(max(v.ttl, p.opt.MinTTL), p.opt.MaxTTL)
-	case v.Proven() == Legacy && !v.late:
+	case v.Proven() == Legacy && !v.Late:
 		return p.opt.LegacyTTL
 	case v.Era == Legacy:
 		return min(p.opt.LegacyTTL, DefaultLegacyTTL)
@@ -192,7 +192,7 @@ func (p *Prober) learn(v *Verdict, own bool) {
 	switch {
 	case v.Err == nil && (p.opt.Guessed == nil || !p.opt.Guessed(v.Discover)):
 		p.trust.set(true)
-	case v.Proven() == Legacy && own && !v.late:
+	case v.Proven() == Legacy && own && !v.Late:
 		p.trust.set(false)
 	}
 }

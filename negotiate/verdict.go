@@ -68,9 +68,12 @@ type Verdict struct {
 	// verdict, served from the cache. 0 when none was reached.
 	Generation uint64
 
+	// Late says that a server which serves legacy clients was slow to say that it is a modern one as well. It is to be asked again
+	// soon.
+	Late bool
+
 	ttl    time.Duration
 	public bool
-	late   bool // it has proved to be of both eras since, and is to be asked again soon
 }
 
 // Usable reports whether the bridge can serve legacy clients from this upstream.
@@ -163,7 +166,7 @@ func judgeLegacy(ctx context.Context, peer Peer, cause error, silent bool) Verdi
 	case offer.Late && len(offer.Versions) == 0:
 		return Verdict{Era: Unknown, Err: errLate}
 	case offer.Late: // those serve a client that waits
-		return Verdict{Era: Legacy, Versions: offer.Versions, Err: errLate, late: true}
+		return Verdict{Era: Legacy, Versions: offer.Versions, Err: errLate, Late: true}
 	}
 	v := Verdict{Era: Legacy, Versions: offer.Versions, HTTPSSE: offer.HTTPSSE}
 	switch {

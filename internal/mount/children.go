@@ -39,11 +39,11 @@ func newChildren(common *bridge.Bridge, l *local) *children {
 	return &children{Bridge: common, opt: *l.opt, places: l.places, gate: gate.New(), common: l.stdio, verdicts: l.verdicts}
 }
 
-// outdates has another process asked what the command is, since that of a session has proved to be a legacy server:
-// each starts the version that is installed at the time.
-func (c *children) outdates() {
+// outdates has another process asked what the command is, since that of a session has proved to be a legacy server, or seems to hang:
+// each starts the version that is installed at the time. It does so after a pause.
+func (c *children) outdates(pause time.Duration) {
 	now, last := time.Now().UnixNano(), c.retired.Load()
-	if now-last < int64(lookPause) || !c.retired.CompareAndSwap(last, now) {
+	if now-last < int64(pause) || !c.retired.CompareAndSwap(last, now) {
 		return
 	}
 	c.common.Retire()
@@ -83,7 +83,7 @@ func (w *witness) Signs() upstream.Signs { return upstream.SignsOf(w.Caller) }
 // LegacyOffer is that of the process.
 func (w *witness) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate.Offer {
 	offer := upstream.LegacyOffer(ctx, w.Caller, call)
-	if len(offer.Versions) > 0 {
+	if len(offer.Versions) > 0 && !offer.Late {
 		w.legacy()
 	}
 	return offer
@@ -117,8 +117,11 @@ func (c *children) house(caller downstream.Caller, open func(*child) (downstream
 	}
 	conv, err := open(own)
 	if err != nil {
-		if own.legacy.Load() {
+		switch {
+		case own.legacy.Load():
 			err = &outdated{err}
+		case own.process.Silent(): // as some legacy servers are at what they do not know
+			c.outdates(silencePause)
 		}
 		go own.end(release)
 		return nil, err
@@ -140,10 +143,13 @@ func (c *children) acquire(tenant string) (release func(), err error) {
 	return func() { free(); c.gate.Exit() }, nil
 }
 
+// silencePause lies between two times that a process is replaced because those of sessions are silent.
+const silencePause = 5 * time.Minute
+
 // child is one process and the bridge in front of it.
 type child struct {
 	*bridge.Bridge
-	process upstream.Caller
+	process *stdio.Client
 	legacy  atomic.Bool // it has shown to be a legacy server
 }
 
@@ -160,7 +166,7 @@ func (c *children) start(account *budget.Account) (*child, error) {
 		return nil, err
 	}
 	own, opt := &child{process: process}, c.opt.Bridge
-	opt.Upstream = &admitting{&witness{c.opt.Draft.Caller(process), func() { own.legacy.Store(true); c.outdates() }}, c.opt.Legacy.Turns, nil, true} // how many there are is bounded
+	opt.Upstream = &admitting{&witness{c.opt.Draft.Caller(process), func() { own.legacy.Store(true); c.outdates(lookPause) }}, c.opt.Legacy.Turns, nil, true} // how many there are is bounded
 	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)), account)
 	own.Bridge = bridge.New(opt)
 	return own, nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // install has processes start in another mode from now on.
@@ -66,6 +67,51 @@ func TestASessionWhoseProcessIsAnOlderVersionIsRelayed_A16(t *testing.T) {
 				t.Errorf("the session before gets %d %s", status, body)
 			}
 		})
+	}
+}
+
+// One that says nothing is noticed as well, though the process of a session ends with the session that does not open, and that takes a while.
+func TestAProcessThatIsASilentOlderVersionIsNoticed_E45(t *testing.T) {
+	version := filepath.Join(t.TempDir(), "version")
+	install(t, version, good)
+	opt := process(t, installed+version, 3)
+	opt.Probe.Timeout, opt.Command.Stdio.Ping = 200*time.Millisecond, 100*time.Millisecond
+	_, url := serve(t, opt)
+	session(t, url)
+	install(t, version, "mute")
+	for ctx := patience(t); ; {
+		if id, body := initialize(t, url, "2025-06-18", `{}`); id != "" {
+			if !strings.Contains(body, "said") {
+				t.Errorf("it gets %s", body)
+			}
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal("nobody gets a session")
+		}
+	}
+}
+
+// A server of both eras that was slow serves the client that waited as one of the older era, and goes on with that.
+func TestASlowServerOfBothErasKeepsItsFirstClient_A16(t *testing.T) {
+	version := filepath.Join(t.TempDir(), "version")
+	install(t, version, "late")
+	opt := process(t, installed+version, 0)
+	opt.Probe.Timeout = 2 * time.Second
+	m, url := serve(t, opt)
+	first := session(t, url)
+	install(t, version, sdkDual)
+	for ctx := patience(t); ; {
+		m.verdicts.prober.Forget()
+		if v := m.Judge(t.Context()); v.Usable() {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatal("it is never seen to be a modern one")
+		}
+	}
+	if status, body := post(t, url, first, call("pid")); status != http.StatusOK {
+		t.Errorf("the first client gets %d %s", status, body)
 	}
 }
 

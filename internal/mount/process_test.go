@@ -66,7 +66,7 @@ func actAsProcess(mode string) {
 	case parrot:
 		repeat()
 		return
-	case "lists", "ends":
+	case "lists", "ends", "mute", "late":
 		older(mode)
 		return
 	}
@@ -146,6 +146,7 @@ func together(calls [][]byte) {
 
 // repeat answers every request with its own text, but for server/discover.
 func repeat() {
+	var asked json.RawMessage
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
 			ID     json.RawMessage
@@ -153,6 +154,9 @@ func repeat() {
 		}
 		_ = json.Unmarshal(lines.Bytes(), &msg)
 		said, _ := json.Marshal(lines.Text())
+		if msg.Method == "initialize" && asked != nil {
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28","2025-06-18"],"capabilities":{}}}`+"\n", asked)
+		}
 		switch {
 		case msg.Method == "server/discover":
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", msg.ID)
@@ -395,6 +399,7 @@ func inTime(t *testing.T, url, session string) string {
 
 // older is a legacy server that takes server/discover in one way or another.
 func older(mode string) {
+	var asked json.RawMessage
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
 			ID     json.RawMessage
@@ -402,6 +407,9 @@ func older(mode string) {
 		}
 		_ = json.Unmarshal(lines.Bytes(), &msg)
 		said, _ := json.Marshal(lines.Text())
+		if msg.Method == "initialize" && asked != nil {
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28","2025-06-18"],"capabilities":{}}}`+"\n", asked)
+		}
 		switch {
 		case msg.Method == "server/discover":
 			switch mode {
@@ -409,6 +417,8 @@ func older(mode string) {
 				fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2025-06-18"],"capabilities":{}}}`+"\n", msg.ID)
 			case "ends":
 				os.Exit(1)
+			case "late": // a modern one as well, once it is asked initialize
+				asked = msg.ID
 			}
 		case msg.ID != nil:
 			fmt.Fprintf(os.Stdout, `{ "result": {"protocolVersion":"2025-06-18","said":%s},"id":%s,"jsonrpc":"2.0" , "vendor": [1,  2] }`+"\n", said, msg.ID)

@@ -39,7 +39,7 @@ func (v *verdicts) reach(ctx context.Context, refused func(*upstream.Failure)) e
 	modern := err == nil && answer.Error == nil && v.prober.Well(answer.Result)
 	answer.Release()
 	if failure != nil && absent(failure) && v.legacyOnly.Load() { // as some take what they do not know, and all who are down
-		if offer := v.peer(downstream.Caller{}).LegacyOffer(within); offer.Refused == nil && len(offer.Versions) == 0 {
+		if offer := v.peer(downstream.Caller{}).LegacyOffer(within); offer.Refused == nil && len(offer.Versions) == 0 && !offer.Late {
 			return failure
 		}
 	}

@@ -156,9 +156,9 @@ const (
 
 func shareOf(verdict *negotiate.Verdict) share {
 	switch {
-	case verdict.LegacyServer():
+	case verdict.LegacyServer() && !verdict.Late:
 		return all
-	case verdict.Era == negotiate.Dual:
+	case verdict.LegacyServer(), verdict.Era == negotiate.Dual:
 		return some
 	}
 	return none

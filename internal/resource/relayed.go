@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,14 +94,22 @@ func (s *Resource) learn(r *http.Request, challenges []string) {
 		return
 	}
 	at := wellknown.Value(challenges, metadataParameter)
-	switch {
-	case r.Header.Get("Authorization") == "":
+	switch guest := r.Header.Get("Authorization") == ""; {
+	case at != "" && guest:
 		relayed.name(at, withNone)
 	case at != "":
 		relayed.name(at, withCredentials)
+	case guest && slices.ContainsFunc(challenges, isBearer):
+		relayed.unname()
 	}
 	relayed.cache.forget()
 	relayed.issuers.forget()
+}
+
+// isBearer reports whether a challenge is one to sign in.
+func isBearer(challenge string) bool {
+	scheme, _, _ := strings.Cut(challenge, " ")
+	return strings.EqualFold(scheme, "Bearer")
 }
 
 // Learn looks at challenges that the server gave the bridge itself. What they name counts
@@ -115,16 +124,25 @@ func (s *Resource) Learn(challenges []string) {
 // name notes where the server says that its metadata are, and to whom.
 func (s *relayed) name(at string, to asker) {
 	s.mu.Lock()
-	if to < s.to {
-		s.mu.Unlock()
-		return
+	moved := to >= s.to && s.named != at
+	if to >= s.to {
+		s.named, s.to = at, to
 	}
-	moved := s.named != at
-	s.named, s.to = at, to
 	s.mu.Unlock()
 	if moved {
 		s.cache.drop()
 		s.issuers.drop()
+	}
+}
+
+// unname notes that the server has challenged who has no credentials, and names no place: what it named to who has some is
+// not for all.
+func (s *relayed) unname() {
+	s.mu.Lock()
+	named := s.to == withCredentials
+	s.mu.Unlock()
+	if named {
+		s.name("", withNone)
 	}
 }
 

@@ -155,6 +155,9 @@ func TestWhoHasNoCredentialsIsToldWhereAllSignIn(t *testing.T) {
 			r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{challenge})
 		}
 		r.Challenge(tenant, []string{`Bearer resource_metadata="` + s.URL + `/tenant"`})
+		for _, nothing := range [][]string{nil, {`Basic realm="x"`}, {`Bearer`}} { // the last one, too, where there is a name
+			r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), nothing)
+		}
 		_, document := get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp")
 		if got := document["scopes_supported"].([]any)[0]; got != want {
 			t.Errorf("%s: everybody reads the metadata of %v", challenge, got)

@@ -25,17 +25,17 @@ type child struct {
 	*pipe
 	*process
 	fallback  upstream.Fallback
-	run       uint64                       // counts those of its client
-	served    atomic.Bool                  // it has answered something, so it did not crash at its start
-	modern    atomic.Bool                  // it has answered server/discover
-	legacy    atomic.Bool                  // it has refused that, as servers of that era do: nothing else is for it
-	offers    atomic.Pointer[[]byte]       // the versions that it speaks, a JSON array; nil: it has not said so
-	ours      atomic.Bool                  // the bridge ends it for a reason of its own: nobody's request is to blame
-	ready     chan struct{}                // closed when it may be given requests; nil: from the start
-	awaited   atomic.Pointer[atomic.Int64] // who waits for that; set with ready
-	handshake bool                         // it is asked initialize first
-	offered   []string                     // what it has offered as a legacy server; set before ready is closed
-	silent    atomic.Bool                  // it has left server/discover unanswered for longer than who asked could wait
+	run       uint64                 // counts those of its client
+	served    atomic.Bool            // it has answered something, so it did not crash at its start
+	modern    atomic.Bool            // it has answered server/discover
+	legacy    atomic.Bool            // it has refused that, as servers of that era do: nothing else is for it
+	offers    atomic.Pointer[[]byte] // the versions that it speaks, a JSON array; nil: it has not said so
+	ours      atomic.Bool            // the bridge ends it for a reason of its own: nobody's request is to blame
+	ready     chan struct{}          // closed when it may be given requests; nil: from the start
+	handshake bool                   // it is asked initialize first
+	offered   []string               // what it has offered as a legacy server; set before ready is closed
+	judged    time.Time              // when it was judged by that
+	silent    atomic.Bool            // it has left server/discover unanswered for longer than who asked could wait
 	// left are those that have left something with it that nobody waits for: notifications, and
 	// requests that were given up. Guarded by the client's lock.
 	left  map[suspect]struct{}

@@ -153,6 +153,15 @@ func actAsChild(mode string) {
 	case "slow": // comes up when nobody waits for server/discover any more, and is of the era whose message comes last
 		<-time.After(300 * time.Millisecond)
 		actAsChild("both")
+	case "warming": // refuses whatever it is asked at first
+		asked := 0
+		serveChild(func(m jsonrpc.Message) {
+			if asked++; m.Method == mcp.MethodDiscover && asked > 4 {
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"supportedVersions\":[\"2026-07-28\"]}}\n", m.ID)
+				return
+			}
+			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32603,\"message\":\"not ready yet\"}}\n", m.ID)
+		})
 	case "both":
 		serveChild(func(m jsonrpc.Message) {
 			switch m.Method {

@@ -52,8 +52,7 @@ type Client struct {
 	stop      context.CancelFunc
 	child     *child
 	greetings greetings
-	patience  time.Duration // with a child that is asked first and silent, until it is asked initialize, too
-	buried    *child        // the one before, which ended
+	buried    *child // the one before, which ended
 	delays    *backoff.ExponentialBackOff
 	startAt   time.Time // the next start is not before
 	runs      uint64    // children that were started
@@ -78,7 +77,7 @@ func New(opt Options) (*Client, error) {
 	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
 	delays.Multiplier = 2
 	delays.Reset()
-	s := &Client{opt: opt, patience: max(opt.Ping, opt.Start), delays: delays, crashes: newCrashes(), seldom: logfield.AtMost(SkippedBurst, opt.Log)}
+	s := &Client{opt: opt, greetings: greetings{patience: opt.least()}, delays: delays, crashes: newCrashes(), seldom: logfield.AtMost(SkippedBurst, opt.Log)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.answers.Store(opt.Modern)
 	return s, nil
@@ -210,7 +209,7 @@ func (s *Client) Retire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.child
-	if c == nil || s.ctx.Err() != nil {
+	if c == nil || s.ctx.Err() != nil || !c.takes() { // that is only just asked what it is
 		return
 	}
 	s.child = nil
@@ -234,14 +233,22 @@ func (s *Client) Retire() {
 	})
 }
 
+// Silent reports whether there is a process that has answered nothing yet.
+func (s *Client) Silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.child != nil && s.child.alive() && !s.child.served.Load()
+}
+
 // offers returns the versions that the command offers as a legacy server, nil if it is not known to be one. Who is told that decides
-// what follows, and may ask again: it may be another version by then.
+// what follows, and may ask again: it may be another version by then. What a silent process has shown is believed for its time: it would
+// take as long again to learn.
 func (s *Client) offers() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.greetings.known()
-	if known != nil {
-		s.greetings = greetings{}
+	if s.greetings.ended >= endsAtDiscover && known != nil {
+		s.greetings.forget()
 	}
 	return known
 }
@@ -275,11 +282,15 @@ func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Of
 	if offer.Late {
 		s.answers.Store(true)
 	}
+	if ans != nil && len(offer.Versions) == 0 { // it has refused, and is in no session: it may speak this era alone, once it is ready
+		c.ours.Store(false)
+		return offer
+	}
 	s.mu.Lock()
 	if s.child == c {
 		s.child = nil
 	}
-	if len(offer.Versions) > 0 || offer.Late { // it came up, whatever it has ended at before
+	if len(offer.Versions) > 0 { // it came up, whatever it has ended at before
 		s.delays.Reset()
 		s.startAt = time.Time{}
 	}

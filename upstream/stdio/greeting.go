@@ -2,8 +2,8 @@ package stdio
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/inorder"
@@ -20,21 +20,23 @@ import (
 //	   └─ it offers one ──▶ the next one is asked server/discover once more
 //	        ├─ it answers ──▶ it had not been well
 //	        └─ it ends ──▶ it is a legacy server, for as long as that is believed, or until who judges was told
-//	it is silent ──▶ it is asked initialize as well, and is ended when it answers that
-//	   ├─ and server/discover, too ──▶ it was slow: the next one is given twice the time
-//	   └─ that alone ──▶ it is a legacy server
+//	it is silent ──▶ it is asked initialize as well, and given as long again
+//	   ├─ it answers both ──▶ it was slow: it is ended, and the next one is given more time
+//	   ├─ it answers initialize alone ──▶ it is ended, and is a legacy server
+//	   └─ it answers neither ──▶ it hangs: it is ended, and the next one is given more time
 type greetings struct {
-	ended   int       // processes in a row that ended at server/discover
-	offered []string  // the versions that one has offered meanwhile
-	until   time.Time // until when the command counts as a legacy server that offers those
+	ended    int           // processes in a row that ended at server/discover
+	offered  []string      // the versions that one has offered meanwhile
+	until    time.Time     // until when the command counts as a legacy server that offers those
+	patience time.Duration // with one that is silent, until it is asked initialize as well
 }
 
 const (
 	endsAtDiscover = 2
 	believed       = 15 * time.Second // it takes a few processes to learn it again
-	// lateness is how much later than initialize a server may answer the server/discover that it was asked before.
+	// lateness is how much later than the one a server may answer the other of the two that it is asked.
 	lateness = time.Second
-	// maxPatience bounds how long a process may be silent that comes up slowly each time.
+	// maxPatience bounds what processes are given that hang each time.
 	maxPatience = 10 * time.Minute
 )
 
@@ -47,11 +49,12 @@ func (g *greetings) over(c *child) {
 	case len(c.offered) > 0 && c.handshake:
 		g.offered = c.offered
 	case len(c.offered) > 0:
-		g.offered, g.until = c.offered, time.Now().Add(believed)
+		g.offered, g.until = c.offered, c.judged.Add(believed)
 	case c.handshake:
-		*g = greetings{ended: 1}
+		g.forget()
+		g.ended = 1
 	case c.served.Load():
-		*g = greetings{}
+		g.forget()
 	case g.offered != nil:
 		g.until = time.Now().Add(believed)
 	default:
@@ -59,15 +62,35 @@ func (g *greetings) over(c *child) {
 	}
 }
 
+// forget drops what is known but for how long processes take.
+func (g *greetings) forget() { *g = greetings{patience: g.patience} }
+
 // known returns what the command offers as a legacy server, nil if it is not known to be one.
 func (g *greetings) known() []string {
 	if time.Now().Before(g.until) {
 		return g.offered
 	}
 	if !g.until.IsZero() {
-		*g = greetings{}
+		g.forget()
 	}
 	return nil
+}
+
+// least is the patience to begin with: as long as a command may take for its first answer.
+func (o *Options) least() time.Duration { return max(o.Ping, o.Start) }
+
+// waits returns how long a child may be silent.
+func (s *Client) waits() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.greetings.patience
+}
+
+// learns has the next children be given twice the time that one took.
+func (s *Client) learns(took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.greetings.patience = max(s.opt.least(), min(2*took, maxPatience))
 }
 
 // greet asks a child whether it has come up: until it has answered that it is given nothing else,
@@ -76,9 +99,7 @@ func (s *Client) greet(c *child) {
 	defer close(c.ready)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s.mu.Lock()
-	patience := s.patience
-	s.mu.Unlock()
+	patience, begun := s.waits(), time.Now()
 	if c.handshake {
 		within, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -96,59 +117,42 @@ func (s *Client) greet(c *child) {
 	defer silent.Stop()
 	select {
 	case <-discovered:
+		s.learns(time.Since(begun))
 	case <-c.ended:
 	case <-silent.C:
-		s.press(ctx, c, discovered, patience)
+		s.press(ctx, c, discovered, begun, patience)
 	}
 }
 
-// press asks a child that is silent at server/discover initialize, too. Who waited before excuses its silence. When it speaks both eras
-// it is ended: there are servers that are of the one which asks first.
-func (s *Client) press(ctx context.Context, c *child, discovered <-chan struct{}, patience time.Duration) {
-	excuse := c.awaited.Swap(new(atomic.Int64)) // for as long as they may take; who comes now does not
-	shaken := make(chan []string, 1)
-	go func() { shaken <- c.shakeHands(ctx) }()
-	look := time.NewTicker(patience)
-	defer look.Stop()
-	for {
-		select {
-		case <-discovered:
-			select {
-			case offered := <-shaken:
-				if len(offered) > 0 {
-					s.waitsLonger(c)
-				}
-			case <-time.After(lateness):
-			}
-			return
-		case offered := <-shaken:
-			if len(offered) == 0 {
-				continue
-			}
-			if c.await(discovered, lateness) {
-				s.waitsLonger(c)
-				return
-			}
-			c.offered = offered
-			c.dismiss()
-			return
-		case <-look.C:
-			if excuse.Load() == 0 {
-				c.endStuck(patience)
-				<-c.ended
-				return
-			}
-		case <-c.ended:
-			return
-		}
+// press asks a child that is silent at server/discover initialize as well. It is ended if it speaks both eras: there are
+// servers that are of the one which asks first.
+func (s *Client) press(ctx context.Context, c *child, discovered <-chan struct{}, begun time.Time, patience time.Duration) {
+	var offered []string
+	shaken, over := make(chan struct{}), time.NewTimer(patience)
+	defer over.Stop()
+	go func() { offered = c.shakeHands(ctx); close(shaken) }()
+	select {
+	case <-discovered:
+	case <-over.C:
+	case <-c.ended: // perhaps it was that
+		s.learns(patience)
+		return
 	}
-}
-
-// waitsLonger ends a child that was asked initialize while it was only slow, and has the next ones be given more time.
-func (s *Client) waitsLonger(c *child) {
-	s.mu.Lock()
-	s.patience = min(2*s.patience, maxPatience)
-	s.mu.Unlock()
+	legacy := c.await(shaken, lateness) && len(offered) > 0
+	slow := c.await(discovered, lateness)
+	if slow {
+		s.learns(time.Since(begun))
+	}
+	switch {
+	case slow && !legacy: // it speaks this era alone
+		return
+	case slow && c.speaks():
+	case legacy:
+		c.offered, c.judged = offered, time.Now()
+	default:
+		s.learns(patience)
+		c.endStuck(time.Since(begun), "does not come up", "did not come up")
+	}
 	c.dismiss()
 }
 
@@ -178,13 +182,24 @@ func (c *child) askedAgain(ctx context.Context) (late func() bool) {
 
 // discovers asks a child what it is, and reports whether it has answered, in whatever way.
 func (c *child) discovers(ctx context.Context, req *request) bool {
-	ans, err := c.do(ctx, req, sink{})
-	if err == nil {
-		c.served.Store(true)
-		c.introduced(ans)
-		return true
+	for {
+		ans, err := c.do(ctx, req, sink{})
+		if err == nil {
+			c.served.Store(true)
+			c.introduced(ans)
+			return true
+		}
+		if f, ok := errors.AsType[*upstream.Failure](err); !ok || f.Cause != upstream.NoMemory {
+			return c.alive() && ctx.Err() == nil
+		}
+		select { // it may not have been asked
+		case <-time.After(lateness):
+		case <-ctx.Done():
+			return false
+		case <-c.ended:
+			return false
+		}
 	}
-	return c.alive() && ctx.Err() == nil
 }
 
 // shakeHands asks a child initialize, and returns the versions that it offers as a legacy server, nil for none. Whatever it

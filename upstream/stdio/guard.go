@@ -44,17 +44,17 @@ func (c *child) guard(every time.Duration) {
 			continue
 		}
 		if c.stuck(tick.C, heard) {
-			c.endStuck(every)
+			c.endStuck(every, "does not answer a ping", "did not answer a ping")
 			return
 		}
 	}
 }
 
-// endStuck ends a child that has been silent for so long.
-func (c *child) endStuck(silent time.Duration) {
+// endStuck ends a child that has been silent for so long: what it does is for the log, what it did for whose calls end with it.
+func (c *child) endStuck(silent time.Duration, does, did string) {
 	c.process.log.Warn().Int("pid", c.cmd.Process.Pid).Dur("silent", silent).
-		Msg("the upstream process is stuck: it does not answer a ping; it is ended, and started anew for the next call")
-	c.blame(fmt.Sprintf("the upstream process was stuck: it did not answer a ping for %s, and was ended", silent))
+		Msg("the upstream process is stuck: it " + does + "; it is ended, and started anew for the next call")
+	c.blame(fmt.Sprintf("the upstream process was stuck: it %s for %s, and was ended", did, silent))
 	if !c.served.Load() { // nobody can tell whether it would have come up
 		c.ours.Store(true)
 	}

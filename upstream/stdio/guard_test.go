@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,7 +103,6 @@ func comingUp(t *testing.T, every time.Duration, f func(t *testing.T, w *wire, s
 			t.Fatal(err)
 		}
 		c := &child{pipe: w.pipe, ready: make(chan struct{}), process: &process{cmd: &exec.Cmd{Process: &os.Process{}}, quit: make(chan struct{})}}
-		c.awaited.Store(new(atomic.Int64))
 		s.child = c
 		go s.attend(c)
 		f(t, w, s, c)
@@ -133,7 +131,7 @@ func (w *wire) expect(method string) jsonrpc.Message {
 	return m
 }
 
-// Calls that wait for a process to come up excuse it like those that it has been given, and are given to it when it has answered.
+// Calls that wait for a process to come up are given to it when it has answered, and it is not asked whether it is stuck meanwhile.
 func TestAProcessThatComesUpSlowlyIsNotStuck(t *testing.T) {
 	const every = time.Second
 	comingUp(t, every, func(t *testing.T, w *wire, s *Client, c *child) {
@@ -143,7 +141,7 @@ func TestAProcessThatComesUpSlowlyIsNotStuck(t *testing.T) {
 			done <- err
 		}()
 		greeting, shake := w.expect(mcp.MethodDiscover), w.expect(mcp.MethodInitialize)
-		time.Sleep(10 * every)
+		time.Sleep(every)
 		if stopped(c) {
 			t.Fatal("it was ended")
 		}
@@ -159,12 +157,32 @@ func TestAProcessThatComesUpSlowlyIsNotStuck(t *testing.T) {
 	})
 }
 
+// One that hangs is replaced, whoever waits for it, and for as long as he likes. The next one is given twice the time, as it may have
+// been slow, until one has come up.
+func TestAProcessThatHangsAtItsStartIsReplaced(t *testing.T) {
+	comingUp(t, time.Second, func(t *testing.T, w *wire, s *Client, c *child) {
+		patience := s.waits()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = s.Listen(ctx, call(mcp.MethodListen, ""), nil) }()
+		w.expect(mcp.MethodDiscover)
+		w.expect(mcp.MethodInitialize)
+		time.Sleep(patience + 2*lateness)
+		if !stopped(c) || s.waits() != 2*patience {
+			t.Errorf("ended %v, and the next one has %s", stopped(c), s.waits())
+		}
+		cancel()
+		s.learns(patience / 4)
+		if s.waits() != patience {
+			t.Errorf("one came up at once, and the next one has %s", s.waits())
+		}
+	})
+}
+
 // Nobody can tell whether a server is of the era that asked first. The next one is given more time.
 func TestWhoWasAskedBothWhileItCameUpIsEnded_E45(t *testing.T) {
 	for _, first := range []string{mcp.MethodDiscover, mcp.MethodInitialize} {
 		comingUp(t, time.Second, func(t *testing.T, w *wire, s *Client, c *child) {
-			patience := s.patience
-			c.awaited.Load().Add(1)
+			patience := s.waits()
 			answers := map[string]string{
 				mcp.MethodDiscover:   fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"]}}`, w.expect(mcp.MethodDiscover).ID),
 				mcp.MethodInitialize: fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25"}}`, w.expect(mcp.MethodInitialize).ID),
@@ -174,8 +192,8 @@ func TestWhoWasAskedBothWhileItCameUpIsEnded_E45(t *testing.T) {
 			for _, other := range answers {
 				w.send("%s", other)
 			}
-			if !stopped(c) || s.patience != 2*patience {
-				t.Errorf("%s first: ended %v, and the next one has %s", first, stopped(c), s.patience)
+			if !stopped(c) || s.waits() != 2*patience {
+				t.Errorf("%s first: ended %v, and the next one has %s", first, stopped(c), s.waits())
 			}
 			if s.greetings.over(c); s.greetings.known() != nil {
 				t.Error("it counts as a legacy server")

@@ -303,8 +303,9 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost {
 		p.explain(f)
 	}
-	// Of server/discover a server is not told: what it hears first may decide of which era it is.
-	if f, ok := err.(*upstream.Failure); ok && ctx.Err() != nil && (f.Cause == upstream.Canceled || f.Cause == upstream.Timeout) && req.call.Method != mcp.MethodDiscover {
+	// The first two are not cancelled: what a server hears first may decide of which era it is, and of initialize the specification says so.
+	first := req.call.Method == mcp.MethodDiscover || req.call.Method == mcp.MethodInitialize
+	if f, ok := err.(*upstream.Failure); ok && ctx.Err() != nil && (f.Cause == upstream.Canceled || f.Cause == upstream.Timeout) && !first {
 		p.cancel(req.id, f.Cause)
 	}
 	return ans, err

@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/upstream"
@@ -22,10 +21,7 @@ func (s *Client) get(ctx context.Context, call *upstream.Call) (*child, error) {
 		case c != nil && c.takes():
 			return c, nil
 		case c != nil:
-			waiting := c.awaited.Load()
-			waiting.Add(1)
 			err = s.await(ctx, c.ready)
-			waiting.Add(-1)
 		case wait > maxStartWait:
 			err = &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: s.keepsEnding(ctx, wait)}
 		default:
@@ -57,7 +53,7 @@ func (s *Client) current() (*child, time.Duration, error) {
 	if s.ctx.Err() != nil {
 		return nil, 0, &upstream.Failure{Cause: upstream.Canceled, Detail: "the upstream client is closed"}
 	}
-	if c := s.child; c != nil && !c.alive() { // it ended since the last call
+	if c := s.child; c != nil && !c.alive() && c.takes() { // it ended since the last call, and its greeting is over
 		for of := range c.left {
 			s.strike(of, c)
 		}
@@ -86,7 +82,6 @@ func (s *Client) current() (*child, time.Duration, error) {
 	c.run = s.runs
 	if s.answers.Load() {
 		c.ready, c.handshake = make(chan struct{}), s.greetings.shakesHands()
-		c.awaited.Store(new(atomic.Int64))
 	}
 	s.ending.Go(func() { <-c.done })
 	s.ending.Go(func() { s.attend(c) })
