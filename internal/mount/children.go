@@ -39,11 +39,11 @@ func newChildren(common *bridge.Bridge, l *local) *children {
 	return &children{Bridge: common, opt: *l.opt, places: l.places, gate: gate.New(), common: l.stdio, verdicts: l.verdicts}
 }
 
-// outdates has another process asked what the command is, since that of a session has proved to be a legacy server, or seems to hang:
-// each starts the version that is installed at the time. It does so after a pause.
-func (c *children) outdates(pause time.Duration) {
+// outdates has another process asked what the command is, since that of a session has proved to be a legacy server:
+// each starts the version that is installed at the time.
+func (c *children) outdates() {
 	now, last := time.Now().UnixNano(), c.retired.Load()
-	if now-last < int64(pause) || !c.retired.CompareAndSwap(last, now) {
+	if now-last < int64(lookPause) || !c.retired.CompareAndSwap(last, now) {
 		return
 	}
 	c.common.Retire()
@@ -117,16 +117,21 @@ func (c *children) house(caller downstream.Caller, open func(*child) (downstream
 	}
 	conv, err := open(own)
 	if err != nil {
-		switch {
-		case own.legacy.Load():
+		if own.legacy.Load() {
 			err = &outdated{err}
-		case own.process.Silent(): // as some legacy servers are at what they do not know
-			c.outdates(silencePause)
 		}
-		go own.end(release)
+		go c.part(own, release)
 		return nil, err
 	}
 	return &childConversation{Conversation: conv, end: func() { go own.end(release) }}, nil
+}
+
+// part ends a process whose session did not open, once it has shown what it is: it may be silent because it is a legacy server.
+func (c *children) part(own *child, release func()) {
+	if own.process.Shows(c.gate.Shutting()) {
+		c.outdates()
+	}
+	own.end(release)
 }
 
 // acquire takes one of the places for processes. It is free again when the
@@ -142,9 +147,6 @@ func (c *children) acquire(tenant string) (release func(), err error) {
 	}
 	return func() { free(); c.gate.Exit() }, nil
 }
-
-// silencePause lies between two times that a process is replaced because those of sessions are silent.
-const silencePause = 5 * time.Minute
 
 // child is one process and the bridge in front of it.
 type child struct {
@@ -166,7 +168,7 @@ func (c *children) start(account *budget.Account) (*child, error) {
 		return nil, err
 	}
 	own, opt := &child{process: process}, c.opt.Bridge
-	opt.Upstream = &admitting{&witness{c.opt.Draft.Caller(process), func() { own.legacy.Store(true); c.outdates(lookPause) }}, c.opt.Legacy.Turns, nil, true} // how many there are is bounded
+	opt.Upstream = &admitting{&witness{c.opt.Draft.Caller(process), func() { own.legacy.Store(true); c.outdates() }}, c.opt.Legacy.Turns, nil, true} // how many there are is bounded
 	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)), account)
 	own.Bridge = bridge.New(opt)
 	return own, nil

@@ -75,7 +75,7 @@ func TestAProcessThatIsASilentOlderVersionIsNoticed_E45(t *testing.T) {
 	version := filepath.Join(t.TempDir(), "version")
 	install(t, version, good)
 	opt := process(t, installed+version, 3)
-	opt.Probe.Timeout, opt.Command.Stdio.Ping = 200*time.Millisecond, 100*time.Millisecond
+	opt.Probe.Timeout, opt.Command.Stdio.Ping = 800*time.Millisecond, time.Second // it ends before anything shows
 	_, url := serve(t, opt)
 	session(t, url)
 	install(t, version, "mute")

@@ -233,11 +233,21 @@ func (s *Client) Retire() {
 	})
 }
 
-// Silent reports whether there is a process that has answered nothing yet.
-func (s *Client) Silent() bool {
+// Shows waits until a process that was asked what it is has shown that, or has ended, or until stop is closed, and reports whether it is a legacy
+// server that says nothing to what it does not know.
+func (s *Client) Shows(stop <-chan struct{}) (legacy bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.child != nil && s.child.alive() && !s.child.served.Load()
+	c := s.child
+	s.mu.Unlock()
+	if c == nil || c.ready == nil {
+		return false
+	}
+	select {
+	case <-c.ready:
+		return len(c.offered) > 0
+	case <-stop:
+		return false
+	}
 }
 
 // offers returns the versions that the command offers as a legacy server, nil if it is not known to be one. Who is told that decides
@@ -282,11 +292,14 @@ func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Of
 	if offer.Late {
 		s.answers.Store(true)
 	}
-	if ans != nil && len(offer.Versions) == 0 { // it has refused, and is in no session: it may speak this era alone, once it is ready
-		c.ours.Store(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ans != nil && ans.Error != nil && len(offer.Versions) == 0 { // it is in no session: it may speak this era alone, once it is ready
+		if s.child == c {
+			c.ours.Store(false)
+		}
 		return offer
 	}
-	s.mu.Lock()
 	if s.child == c {
 		s.child = nil
 	}
@@ -294,7 +307,7 @@ func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Of
 		s.delays.Reset()
 		s.startAt = time.Time{}
 	}
-	s.mu.Unlock()
+	c.ours.Store(true)
 	c.stop()
 	return offer
 }

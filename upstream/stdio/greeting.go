@@ -22,7 +22,7 @@ import (
 //	        └─ it ends ──▶ it is a legacy server, for as long as that is believed, or until who judges was told
 //	it is silent ──▶ it is asked initialize as well, and given as long again
 //	   ├─ it answers both ──▶ it was slow: it is ended, and the next one is given more time
-//	   ├─ it answers initialize alone ──▶ it is ended, and is a legacy server
+//	   ├─ it answers initialize alone, for a quarter of that ──▶ it is ended, and is a legacy server
 //	   └─ it answers neither ──▶ it hangs: it is ended, and the next one is given more time
 type greetings struct {
 	ended    int           // processes in a row that ended at server/discover
@@ -34,6 +34,7 @@ type greetings struct {
 const (
 	endsAtDiscover = 2
 	believed       = 15 * time.Second // it takes a few processes to learn it again
+	evident        = time.Hour        // how long it waits for somebody who asks, what a silent one has shown
 	// lateness is how much later than the one a server may answer the other of the two that it is asked.
 	lateness = time.Second
 	// maxPatience bounds what processes are given that hang each time.
@@ -48,13 +49,14 @@ func (g *greetings) over(c *child) {
 	switch {
 	case len(c.offered) > 0 && c.handshake:
 		g.offered = c.offered
-	case len(c.offered) > 0:
-		g.offered, g.until = c.offered, c.judged.Add(believed)
+	case len(c.offered) > 0 && time.Since(c.judged) < evident:
+		g.offered, g.until = c.offered, time.Now().Add(believed)
 	case c.handshake:
 		g.forget()
 		g.ended = 1
 	case c.served.Load():
 		g.forget()
+	case c.ours.Load(): // which shows nothing
 	case g.offered != nil:
 		g.until = time.Now().Add(believed)
 	default:
@@ -124,36 +126,60 @@ func (s *Client) greet(c *child) {
 	}
 }
 
-// press asks a child that is silent at server/discover initialize as well. It is ended if it speaks both eras: there are
+// press asks a child that is silent at server/discover initialize as well. It is ended if it may speak both eras: there are
 // servers that are of the one which asks first.
 func (s *Client) press(ctx context.Context, c *child, discovered <-chan struct{}, begun time.Time, patience time.Duration) {
-	var offered []string
-	shaken, over := make(chan struct{}), time.NewTimer(patience)
-	defer over.Stop()
-	go func() { offered = c.shakeHands(ctx); close(shaken) }()
-	select {
-	case <-discovered:
-	case <-over.C:
-	case <-c.ended: // perhaps it was that
-		s.learns(patience)
-		return
-	}
-	legacy := c.await(shaken, lateness) && len(offered) > 0
-	slow := c.await(discovered, lateness)
+	shaken := make(chan []string, 1)
+	go func() { shaken <- c.shakeHands(ctx) }()
+	slow, heard, offered := c.both(discovered, shaken, patience)
 	if slow {
 		s.learns(time.Since(begun))
 	}
 	switch {
-	case slow && !legacy: // it speaks this era alone
+	case !c.alive(): // perhaps it was that
+		s.learns(patience)
 		return
-	case slow && c.speaks():
-	case legacy:
+	case slow && heard && len(offered) == 0: // it speaks this era alone
+		return
+	case slow && (!heard || c.speaks()):
+	case len(offered) > 0:
 		c.offered, c.judged = offered, time.Now()
 	default:
 		s.learns(patience)
 		c.endStuck(time.Since(begun), "does not come up", "did not come up")
 	}
 	c.dismiss()
+}
+
+// both waits for what a child answers to server/discover and to initialize: whether to the one, whether to the other, and which
+// versions it offers then. Where it has answered only one it has a little time for the other; one that is not slow has the whole.
+func (c *child) both(discovered <-chan struct{}, shaken <-chan []string, whole time.Duration) (slow, heard bool, offered []string) {
+	over := time.NewTimer(whole)
+	defer over.Stop()
+	for {
+		select {
+		case offered = <-shaken:
+			if heard = true; len(offered) > 0 {
+				over.Reset(whole / 4)
+			}
+		case <-discovered:
+			if !heard {
+				select {
+				case offered = <-shaken:
+					heard = true
+				case <-time.After(lateness):
+				}
+			}
+			return true, heard, offered
+		case <-over.C:
+			if len(offered) > 0 {
+				slow = c.await(discovered, lateness)
+			}
+			return slow, heard, offered
+		case <-c.ended:
+			return false, heard, offered
+		}
+	}
 }
 
 // askedAgain asks a child that has left server/discover unanswered once more, right before it is asked initialize: it may have been
@@ -182,22 +208,29 @@ func (c *child) askedAgain(ctx context.Context) (late func() bool) {
 
 // discovers asks a child what it is, and reports whether it has answered, in whatever way.
 func (c *child) discovers(ctx context.Context, req *request) bool {
+	ans, err := c.ask(ctx, req)
+	if err == nil {
+		c.served.Store(true)
+		c.introduced(ans)
+		return true
+	}
+	return c.alive() && ctx.Err() == nil
+}
+
+// ask asks a child something of the bridge's own, again and again while there is no memory for that.
+func (c *child) ask(ctx context.Context, req *request) (*upstream.Answer, error) {
 	for {
 		ans, err := c.do(ctx, req, sink{})
-		if err == nil {
-			c.served.Store(true)
-			c.introduced(ans)
-			return true
-		}
 		if f, ok := errors.AsType[*upstream.Failure](err); !ok || f.Cause != upstream.NoMemory {
-			return c.alive() && ctx.Err() == nil
+			return ans, err
 		}
-		select { // it may not have been asked
+		req.call.Link.Pass()
+		select {
 		case <-time.After(lateness):
 		case <-ctx.Done():
-			return false
+			return nil, err
 		case <-c.ended:
-			return false
+			return nil, err
 		}
 	}
 }
@@ -205,7 +238,7 @@ func (c *child) discovers(ctx context.Context, req *request) bool {
 // shakeHands asks a child initialize, and returns the versions that it offers as a legacy server, nil for none. Whatever it
 // answers, the session that it is in by now is nobody's.
 func (c *child) shakeHands(ctx context.Context) []string {
-	ans, err := c.do(ctx, &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)}, sink{})
+	ans, err := c.ask(ctx, &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)})
 	if err != nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,6 +177,39 @@ func TestAProcessThatHangsAtItsStartIsReplaced(t *testing.T) {
 			t.Errorf("one came up at once, and the next one has %s", s.waits())
 		}
 	})
+}
+
+// What a silent one has shown is for who asks next, whenever that is.
+func TestWhatASilentProcessHasShownWaitsForWhoAsks_E45(t *testing.T) {
+	comingUp(t, time.Second, func(t *testing.T, w *wire, s *Client, c *child) {
+		w.expect(mcp.MethodDiscover)
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18"}}`, w.expect(mcp.MethodInitialize).ID)
+		<-c.quit
+		w.end()
+		<-c.ready
+		time.Sleep(evident / 2)
+		for range 2 {
+			if offer := s.LegacyOffer(t.Context(), call("", "")); !slices.Equal(offer.Versions, []string{"2025-06-18"}) {
+				t.Errorf("%+v", offer)
+			}
+		}
+		time.Sleep(believed)
+		if s.greetings.known() != nil {
+			t.Error("it is believed for good")
+		}
+	})
+}
+
+// That the bridge ended one shows nothing of the command.
+func TestAProcessThatTheBridgeEndedShowsNothing_E45(t *testing.T) {
+	for _, g := range []greetings{{}, {ended: 1}, {ended: endsAtDiscover, offered: []string{"2025-06-18"}}} {
+		after := g
+		hung := &child{}
+		hung.ours.Store(true)
+		if after.over(hung); after.ended != g.ended || after.known() != nil {
+			t.Errorf("%+v became %+v", g, after)
+		}
+	}
 }
 
 // Nobody can tell whether a server is of the era that asked first. The next one is given more time.
