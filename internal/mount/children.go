@@ -42,6 +42,9 @@ func newChildren(common *bridge.Bridge, l *local) *children {
 // outdates has another process asked what the command is, since that of a session has proved to be a legacy server:
 // each starts the version that is installed at the time.
 func (c *children) outdates() {
+	if c.verdicts.legacyOnly.Load() { // as is known by now
+		return
+	}
 	now, last := time.Now().UnixNano(), c.retired.Load()
 	if now-last < int64(lookPause) || !c.retired.CompareAndSwap(last, now) {
 		return
