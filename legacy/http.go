@@ -122,7 +122,7 @@ func (h *HTTP) Busy() int { return h.Sessions() + h.guests.len() }
 // the rest of a stream. It returns ctx's error when requests had to be cut off.
 func (h *HTTP) Shutdown(ctx context.Context) error {
 	h.refuse()
-	err := h.finish(ctx)
+	err := h.drain(ctx)
 	h.Close()
 	return err
 }
@@ -152,11 +152,14 @@ func (h *HTTP) Retire(ctx context.Context) error {
 	return err
 }
 
-// drain waits for what is under way until ctx ends, and has sessions leave meanwhile.
+// drain waits for what is under way until ctx ends, and has leave meanwhile what has nothing under way: sessions that
+// another endpoint serves, and connections, whose clients can be served elsewhere once they connect again.
 func (h *HTTP) drain(ctx context.Context) (err error) {
 	for err = context.DeadlineExceeded; err != nil && ctx.Err() == nil; {
-		h.sessions.Vacate()
-		h.channels.Vacate(errRetired)
+		if h.retired.Load() {
+			h.sessions.Vacate()
+		}
+		h.channels.Vacate(h.farewell())
 		step, cancel := context.WithTimeout(ctx, vacateEvery)
 		err = h.finish(step)
 		cancel()

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,36 +50,39 @@ func TestARetiredEndpointKeepsTheSessionsOfRunningCallsOnly(t *testing.T) {
 	})
 }
 
-// A session that is a connection ends with that, so that its client opens another one.
-func TestARetiredEndpointLetsConnectionsWithoutCallsGo(t *testing.T) {
-	b := newFake()
-	h, p := serveAll(t, Options{}, b)
-	_, idleStream, _ := p.openSSE()
-	idle, _, err := dial(t, p, nil)
-	if err != nil {
-		t.Fatal(err)
+// A session that is a connection ends with that, so that its client opens another one: where the bridge has other settings, or at another
+// replica.
+func TestAnEndpointThatEndsLetsConnectionsWithoutCallsGo(t *testing.T) {
+	for why, ends := range map[string]func(*HTTP, context.Context) error{"new settings": (*HTTP).Retire, "shutting down": (*HTTP).Shutdown} {
+		b := newFake()
+		h, p := serveAll(t, Options{}, b)
+		_, idleStream, _ := p.openSSE()
+		idle, _, err := dial(t, p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy, _, err := dial(t, p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(t, busy, initialize(mcp.V20251125))
+		frame(t, busy)
+		say(t, busy, hold)
+		k := <-b.held
+		down := make(chan error, 1)
+		go func() { down <- ends(h, t.Context()) }()
+		idleStream.rest() // ends
+		if _, _, err := idle.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) || !strings.Contains(err.Error(), why) {
+			t.Errorf("an idle connection ends with %v", err)
+		}
+		say(t, busy, `{"jsonrpc":"2.0","id":"another","method":"ping"}`)
+		if said := frame(t, busy); !strings.Contains(said, why) {
+			t.Errorf("another request beside the call gets %s", said)
+		}
+		k.finish(`{}`)
+		if said := frame(t, busy); !strings.Contains(said, `"result"`) {
+			t.Errorf("the call gets %s", said)
+		}
+		want(t, "the end", <-down, error(nil))
 	}
-	busy, _, err := dial(t, p, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	say(t, busy, initialize(mcp.V20251125))
-	frame(t, busy)
-	say(t, busy, hold)
-	k := <-b.held
-	down := make(chan error, 1)
-	go func() { down <- h.Retire(t.Context()) }()
-	idleStream.rest() // ends
-	if _, _, err := idle.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) || !strings.Contains(err.Error(), "new settings") {
-		t.Errorf("an idle connection ends with %v", err)
-	}
-	say(t, busy, `{"jsonrpc":"2.0","id":"another","method":"ping"}`)
-	if said := frame(t, busy); !strings.Contains(said, "new settings") {
-		t.Errorf("another request beside the call gets %s", said)
-	}
-	k.finish(`{}`)
-	if said := frame(t, busy); !strings.Contains(said, `"result"`) {
-		t.Errorf("the call gets %s", said)
-	}
-	want(t, "the end", <-down, error(nil))
 }

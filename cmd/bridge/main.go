@@ -27,6 +27,7 @@ type surroundings struct {
 	environ  []string
 	// started is called with the address of each listener as it begins to accept; nil: nobody waits for that.
 	started func(address string)
+	hangUp  chan os.Signal // catchHangUp
 }
 
 // Exit codes.
@@ -38,7 +39,7 @@ const (
 func main() {
 	stdlog.SetOutput(io.Discard) // net/http quotes responses there that came too late
 	stderr := newOutput(os.Stderr)
-	env := surroundings{in: os.Stdin, out: os.Stdout, err: stderr, environ: os.Environ()}
+	env := surroundings{in: os.Stdin, out: os.Stdout, err: stderr, environ: os.Environ(), hangUp: catchHangUp(os.Args[1:])}
 	ctx := untilSignal()
 	if os.Getpid() == 1 {
 		go stdio.ReapOrphans(context.WithoutCancel(ctx))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -56,6 +57,23 @@ func (r *reloadable) hangUp(outcome string) (log string) {
 		}
 	}
 	return r.errors.String()[said:]
+}
+
+// One that came before the start was over is obeyed after it, and ends nothing.
+func TestAHangUpBeforeTheStartIsKept(t *testing.T) {
+	caught := catchHangUp([]string{"serve", "--config", "x"})
+	defer signal.Stop(caught)
+	if err := testprocess.Send(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	early := <-caught
+	caught <- early
+	if obeyed := obeysHangUp(caught, true); len(obeyed) != 1 {
+		t.Error("it is lost")
+	}
+	if catchHangUp([]string{"stdio", "serve"}) != nil || catchHangUp(nil) != nil {
+		t.Error("a command that does not obey it catches it")
+	}
 }
 
 // named is a modern server with one tool of this name.

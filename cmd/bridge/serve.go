@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -58,17 +57,15 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 	gctune.Floor(uint64(cfg.HeapFloor), cfg.HugePages == "on")
 	outliveReaders()
 	log := newLogger(env.err, cfg.Log, env.environ)
+	hangUp := obeysHangUp(env.hangUp, load != nil)
+	defer signal.Stop(hangUp)
 	s, err := reading(func() (*service, error) { return newService(ctx, cfg, env.environ, log) })
 	if err != nil {
 		return explained(append(looks(cfg, env.environ), storeLook(cfg.Store)), err)
 	}
 	defer s.with.close()
 	noteHosts(cfg, &log)
-	s.load = load
-	if load != nil {
-		signal.Notify(s.hangUp, syscall.SIGHUP)
-		defer signal.Stop(s.hangUp)
-	}
+	s.load, s.hangUp = load, hangUp
 	banner(env.err, cfg, s.edge.Addr(), s.with.admin, &log)
 	if env.started != nil {
 		env.started(s.edge.Addr().String())
@@ -117,7 +114,7 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 		with.close()
 		return nil, err
 	}
-	return &service{edge: door, fleet: mounts, with: with, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
+	return &service{edge: door, fleet: mounts, with: with, log: log, cfg: *cfg}, nil
 }
 
 func proxies(cfg *config.Config, log zerolog.Logger) edge.Proxies {
