@@ -213,7 +213,10 @@ func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte,
 			}
 			p.Out.Body, p.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			p.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-			p.Out.TransferEncoding = nil
+			p.Out.TransferEncoding, p.Out.Trailer = nil, nil
+			// Of what concerns the client's connection ReverseProxy hands on a wish for another protocol, which HTTP/2 refuses to send.
+			p.Out.Header.Del("Connection")
+			p.Out.Header.Del("Upgrade")
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			if resp.StatusCode == http.StatusMisdirectedRequest {

@@ -94,6 +94,30 @@ func TestAForwardedRequestComesFromItsClient(t *testing.T) {
 	}
 }
 
+// What concerns the client's own connection stays there: some clients wish for HTTP/2 with each request.
+func TestWhatConcernsAConnectionIsNotForwarded(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	there := open(t, shared, 1, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, string(body)+r.Header.Get("Upgrade")+r.Header.Get("Http2-Settings")+r.Header.Get("Connection"))
+	})
+	for upgrade, connection := range map[string]string{"h2c": "Upgrade, HTTP2-Settings", "TLS/1.2": "Upgrade", "websocket": "keep-alive, Upgrade", "": "close", "x": ""} {
+		for _, trailer := range []string{"X-A", "Trailer", "Content-Length", "Transfer-Encoding"} {
+			r := request(t, http.MethodPost, "text")
+			r.Header = http.Header{"Upgrade": {upgrade}, "Connection": {connection}, "Http2-Settings": {"AAMAAABkAARAAAAAAAIAAAAA"}, "Keep-Alive": {"timeout=5"}, "Te": {"trailers"}}
+			if !strings.Contains(connection, "Settings") {
+				r.Header.Del("Http2-Settings")
+			}
+			r.Trailer = http.Header{trailer: {"1"}}
+			w := httptest.NewRecorder()
+			if !here.Forward(w, r, []byte("text"), there.opt.Replica) || w.Body.String() != "text" {
+				t.Errorf("%q, %q, %s: %d %s", upgrade, connection, trailer, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // TestNobodyPretendsToBeHandedOn: the mark of one client's request is not another's.
 func TestNobodyPretendsToBeHandedOn(t *testing.T) {
 	shared := store.NewMemory(10)
