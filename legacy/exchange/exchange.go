@@ -94,6 +94,7 @@ func (e *Endpoint) begin(ex *Exchange, hold *budget.Hold) *Exchange {
 	}
 	ex.hold = hold.Move()
 	ex.gathered = budget.On(ex.hold.Account())
+	e.await(ex)
 	return ex
 }
 
@@ -110,11 +111,15 @@ func (e *Endpoint) start(ex *Exchange) bool {
 		e.opt.Gate.Exit()
 		return false
 	}
+	return true
+}
+
+// await has an exchange become a stream if it takes long, which may be at once: it must be whole.
+func (e *Endpoint) await(ex *Exchange) {
 	ex.commit.Item = ex
 	if ex.accept.Has(web.AcceptSSE) {
 		e.commits.Add(&ex.commit)
 	}
-	return true
 }
 
 // Interactive implements Reply.

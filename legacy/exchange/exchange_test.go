@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,10 @@ type desk struct {
 	gate *gate.Gate
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t *testing.T) *desk { return newDeskWith(t, commit) }
+
+// newDeskWith returns one where responses become streams after a time.
+func newDeskWith(t *testing.T, commit time.Duration) *desk {
 	d := &desk{gate: gate.New()}
 	streams := stream.NewEndpoint(stream.Options{
 		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, ParkAfter: time.Second,
@@ -163,6 +167,31 @@ func TestABatchIsAnsweredWhenAllItsPartsAre_E2(t *testing.T) {
 	if body := w.Body.String(); !strings.HasPrefix(body, "[") || strings.Count(body, `"id"`) != 2 || strings.Contains(body, "22") {
 		t.Errorf("the answer: %s", body)
 	}
+}
+
+// On a busy machine a response may be due before its request has been taken in.
+func TestAResponseThatIsDueAtOnceIsWhole_E6(t *testing.T) {
+	d := newDeskWith(t, time.Nanosecond)
+	var looks sync.WaitGroup
+	over := make(chan struct{})
+	looks.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				d.Run()
+			}
+		}
+	})
+	for range 2000 {
+		w := d.post(web.AcceptJSON|web.AcceptSSE, func(ex *exchange.Exchange) { ex.Finish(result("1")) })
+		if !strings.Contains(w.Body.String(), `"result"`) {
+			t.Fatalf("the answer: %s", w.Body)
+		}
+	}
+	close(over)
+	looks.Wait()
 }
 
 func TestNothingBeginsDuringShutdown(t *testing.T) {

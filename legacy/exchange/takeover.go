@@ -226,6 +226,7 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 		ex.stored.kept.Release() // it ends with its session, or the process does
 		return downstream.ErrStopping
 	}
+	e.await(ex)
 	if err := s.Conversation().Resume(caller, record.Flow, ex); err != nil {
 		ex.Leave()
 		return err
