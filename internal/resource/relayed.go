@@ -100,7 +100,7 @@ func (s *Resource) learn(r *http.Request, challenges []string) {
 	case at != "":
 		relayed.name(at, withCredentials)
 	case guest && slices.ContainsFunc(challenges, isBearer):
-		relayed.unname()
+		relayed.name("", withNone)
 	}
 	relayed.cache.forget()
 	relayed.issuers.forget()
@@ -121,28 +121,19 @@ func (s *Resource) Learn(challenges []string) {
 	}
 }
 
-// name notes where the server says that its metadata are, and to whom.
+// name notes where the server says that its metadata are, and to whom. That it names no place takes back only what counts for
+// less: it does not say so with every challenge.
 func (s *relayed) name(at string, to asker) {
 	s.mu.Lock()
-	moved := to >= s.to && s.named != at
-	if to >= s.to {
+	counts := to > s.to || to == s.to && at != ""
+	moved := counts && s.named != at
+	if counts {
 		s.named, s.to = at, to
 	}
 	s.mu.Unlock()
 	if moved {
 		s.cache.drop()
 		s.issuers.drop()
-	}
-}
-
-// unname notes that the server has challenged who has no credentials, and names no place: what it named to who has some is
-// not for all.
-func (s *relayed) unname() {
-	s.mu.Lock()
-	named := s.to == withCredentials
-	s.mu.Unlock()
-	if named {
-		s.name("", withNone)
 	}
 }
 
