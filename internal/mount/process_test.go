@@ -146,7 +146,6 @@ func together(calls [][]byte) {
 
 // repeat answers every request with its own text, but for server/discover.
 func repeat() {
-	var asked json.RawMessage
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
 			ID     json.RawMessage
@@ -154,9 +153,6 @@ func repeat() {
 		}
 		_ = json.Unmarshal(lines.Bytes(), &msg)
 		said, _ := json.Marshal(lines.Text())
-		if msg.Method == "initialize" && asked != nil {
-			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28","2025-06-18"],"capabilities":{}}}`+"\n", asked)
-		}
 		switch {
 		case msg.Method == "server/discover":
 			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", msg.ID)
