@@ -272,7 +272,7 @@ func (s *Client) Signs() upstream.Signs {
 }
 
 // LegacyOffer asks a server that refused server/discover what it is. The
-// handshake leaves the process in a legacy session, so it is ended afterwards.
+// handshake leaves the process in a legacy session, so it is ended afterwards, unless it refuses.
 func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Offer {
 	if known := s.offers(); known != nil {
 		return negotiate.Offer{Versions: known}

@@ -17,8 +17,7 @@ func ownDiscover() *request {
 	return &request{call: &upstream.Call{Method: mcp.MethodDiscover}, params: []byte(ownParams)}
 }
 
-// attend greets a child, if that is to be, and guards it: not while calls wait for it to come up, which have yet to
-// excuse its silence.
+// attend greets a child, if that is to be, and guards it from then on: how long it may be silent before is for the greeting to say.
 func (s *Client) attend(c *child) {
 	if c.ready != nil {
 		s.greet(c)

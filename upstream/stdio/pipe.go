@@ -303,12 +303,16 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost {
 		p.explain(f)
 	}
-	// The first two are not cancelled: what a server hears first may decide of which era it is, and of initialize the specification says so.
-	first := req.call.Method == mcp.MethodDiscover || req.call.Method == mcp.MethodInitialize
-	if f, ok := err.(*upstream.Failure); ok && ctx.Err() != nil && (f.Cause == upstream.Canceled || f.Cause == upstream.Timeout) && !first {
+	if f, ok := err.(*upstream.Failure); ok && ctx.Err() != nil && (f.Cause == upstream.Canceled || f.Cause == upstream.Timeout) && cancellable(req.call.Method) {
 		p.cancel(req.id, f.Cause)
 	}
 	return ans, err
+}
+
+// cancellable reports whether a server may be told that nobody waits for a request of this method any more. What it hears
+// first may decide of which era it is (E-45), and initialize must not be cancelled.
+func cancellable(method string) bool {
+	return method != mcp.MethodDiscover && method != mcp.MethodInitialize
 }
 
 // blame says why the pipe is about to end.
